@@ -135,7 +135,7 @@ def list_away_probes(now: datetime, found: Sequence[Probe]) -> Sequence[Attentio
         AttentionItem(
             kind="probe_away",
             severity=_probe_severity(one),
-            title=f"{one.service.name} {'does not answer' if one.is_away else 'is not probed'}",
+            title=f"{one.service.name} {'does not respond' if one.is_away else 'is not probed'}",
             detail=f"{one.service.probe_url}: {one.error}",
             path="/breakers/infrastructure/",
             since=min(one.since or one.checked_at or now, now),
@@ -166,13 +166,15 @@ def _override_remarks(one: Override, by: OverrideAcknowledgement, now: datetime)
     remarks = []
     late = now - one.set_at >= HEARD_BY_THEN
     if late and not by.instances:
-        remarks.append(f"No instance of {one.dependency.caller} reports, so none has confirmed it.")
+        remarks.append(
+            f"No instance of {one.dependency.caller} is reporting, so none has confirmed it."
+        )
     elif late and not by.by_all:
         named = ", ".join(by.stragglers[:NAMED])
         behind = by.instances - by.applied
         rest = f" and {behind - NAMED:,} more" if behind > NAMED else ""
         remarks.append(
-            f"{by.applied:,} of {by.instances:,} instances apply it; not yet {named}{rest}."
+            f"Applied by {by.applied:,} of {by.instances:,} instances; not yet by {named}{rest}."
         )
     if one.expires_at - now <= SOON < one.expires_at - one.set_at:
         remarks.append("It ends soon.")
@@ -185,4 +187,4 @@ def _outage_detail(one: Alarm) -> str:
     done, why = one.evidence.get("done"), one.evidence.get("why")
     if not done:
         return "Its outage policy acts if this continues."
-    return f"Done by its outage policy: {done}. {why or ''}".strip()
+    return f"Its outage policy acted: {done}. {why or ''}".strip()

@@ -72,7 +72,7 @@ def find_causes(
         _build_cause(
             service.level,
             f"service:{service.slug}",
-            f"{service.name} does not answer when it is asked.",
+            f"{service.name} does not respond to its probe.",
             service,
         )
         for service in map(service_of, away)
@@ -84,7 +84,7 @@ def find_causes(
     causes.sort(key=lambda one: (-one.level, one.what))
     more = causes[MAX_CAUSES - 1 :]
     if len(more) > 1:
-        summed = Cause(more[0].level, "more", "More breakers are open than these.")
+        summed = Cause(more[0].level, "more", "More breakers are open than listed.")
         causes[MAX_CAUSES - 1 :] = [summed]
     return causes
 
@@ -101,9 +101,9 @@ def _breaker_cause(one: UnhealthyDependency, service: Service, is_away: bool) ->
     grave = is_away or one.share >= GRAVE_SHARE
     level = service.level if grave else min(service.level, levels.DEGRADED)
     where = "" if one.share >= GRAVE_SHARE else " in some instances"
-    text = f"The breaker of {one.name} is not closed{where}: calls are refused or fall back."
+    text = f"The breaker of {one.name} is not closed{where}: calls are rejected or fall back."
     if one.is_unheard:
-        text = f"The breaker of {one.name} was open when its instances were last heard of."
+        text = f"The breaker of {one.name} was open when its instances last reported."
     return _build_cause(level, one.name, text, service)
 
 

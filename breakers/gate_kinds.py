@@ -115,7 +115,7 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
         why = f"it is open in {breakers.open:,} of {fleet}"
         return GateAnswer(FAIL, {**evidence, "open_in": [*breakers.open_in], "why": why})
     if breakers.blinded:
-        why = f"an override blinds {breakers.blinded:,} of {fleet}"
+        why = f"an override hides the state in {breakers.blinded:,} of {fleet}"
     elif breakers.half_open:
         why = f"it is half-open in {breakers.half_open:,} of {fleet}"
     elif breakers.oldest < since:
@@ -153,12 +153,10 @@ KIND = GateKind(
     name=TYPE,
     label="Breaker",
     summary="breaker {dependency}",
-    passes_when="every fresh instance's breaker is closed",
+    passes_when="the breaker is closed in all reporting instances",
     fields=(GateField("dependency", "Dependency", check_dependency, placeholder="core->oracle"),),
     look_up=gates.find_observations,
-    evaluate=functools.partial(
-        evaluate_observation, missing="nobody has looked at this breaker yet"
-    ),
+    evaluate=functools.partial(evaluate_observation, missing="this breaker was not evaluated yet"),
     position=20,
     is_stored=True,
 )

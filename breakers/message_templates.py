@@ -12,7 +12,7 @@ MESSAGE_TEMPLATES.register(
             ("Reason", "reason"),
             ("For", "lasts"),
             ("Until", "expires_at"),
-            ("In place of", "replaces"),
+            ("Replaces", "replaces"),
         ),
     ),
     MessageTemplate(
@@ -22,31 +22,31 @@ MESSAGE_TEMPLATES.register(
         (
             ("Ended by", "ended_by"),
             ("Why", "justification"),
-            ("Applies again", "restored"),
-            ("It was set by", "by"),
-            ("It was set because", "reason"),
+            ("Now in effect", "restored"),
+            ("Set by", "by"),
+            ("Reason for the override", "reason"),
         ),
     ),
     MessageTemplate(
         "outage.acted",
         "🔌",
         "Outage of {dependency}: {done}",
-        (("What was seen", "said"), ("The policy", "policy"), ("But", "why")),
+        (("Observed", "said"), ("Policy", "policy"), ("But", "why")),
         severity="warning",
     ),
     MessageTemplate(
         "outage.over",
         "🌤️",
-        "The outage that {dependency} reported {how}",
-        (("Why", "why"), ("It lasted since", "since_at"), ("What still stands", "said")),
+        "Outage of {dependency} {how}",
+        (("Why", "why"), ("Since", "since_at"), ("Still in effect", "said")),
     ),
     MessageTemplate(
         "probe.away",
         "📡",
-        "{name} does not answer",
+        "{name} does not respond",
         (
-            ("What was tried", "said"),
-            ("Gone meanwhile", "fails"),
+            ("Probe", "said"),
+            ("Lost", "fails"),
             ("Still works", "works"),
             ("Owner", "owner"),
             ("Runbook", "runbook"),
@@ -54,6 +54,6 @@ MESSAGE_TEMPLATES.register(
         severity="warning",
     ),
     MessageTemplate(
-        "probe.back", "🌤️", "{name} answers again", (("It was away since", "since_at"),)
+        "probe.back", "🌤️", "{name} responds again", (("Unavailable since", "since_at"),)
     ),
 )

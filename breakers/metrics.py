@@ -47,14 +47,16 @@ def collect_breakers(now: datetime) -> Iterator[Metric]:
     """Yield the metrics of breakers by dependency: state, trips and fallbacks."""
     state = GaugeMetricFamily(
         "switchgear_circuit_breaker_state",
-        "0 closed, 1 open, 2 half-open: the worst of the instances that report.",
+        "0 closed, 1 open, 2 half-open: the worst state among reporting instances.",
         labels=PAIR,
     )
     trips = CounterMetricFamily(
-        "switchgear_circuit_breaker_trips", "How often breakers opened.", labels=PAIR
+        "switchgear_circuit_breaker_trips", "Number of times breakers opened.", labels=PAIR
     )
     fallbacks = CounterMetricFamily(
-        "switchgear_circuit_breaker_fallback", "How often calls fell back.", labels=PAIR
+        "switchgear_circuit_breaker_fallback",
+        "Number of calls answered by a fallback.",
+        labels=PAIR,
     )
     counts = dict.fromkeys((*CODES, UNKNOWN), 0)
     reported = 0
@@ -71,7 +73,7 @@ def collect_breakers(now: datetime) -> Iterator[Metric]:
     yield from (state, trips, fallbacks)
     yield _labeled_gauge(
         "switchgear_dependencies",
-        "Dependencies by the worst state of their breakers; unknown if nobody reports.",
+        "Dependencies by the worst state of their breakers; unknown if no instance reports.",
         "state",
         counts,
     )
@@ -81,14 +83,14 @@ def collect_breakers(now: datetime) -> Iterator[Metric]:
 def collect_overrides(now: datetime) -> Iterator[Metric]:
     """Yield the number of live overrides for every mode, 0 included."""
     counts = {str(mode): 0 for mode in Override.Mode.values} | dict(fetch_rows(_count_overrides))
-    yield _labeled_gauge("switchgear_breaker_overrides", "Overrides that stand.", "mode", counts)
+    yield _labeled_gauge("switchgear_breaker_overrides", "Active overrides.", "mode", counts)
 
 
 @DATABASE_METRICS.add()
 def collect_alarms(now: datetime) -> Iterator[Metric]:
     """Yield the number of ongoing outages; the app `slo` counts open alerts of threshold rules."""
     counts = {outages.RULE: 0} | dict(fetch_rows(_count_alarms))
-    yield _labeled_gauge("switchgear_breaker_alarms", "Alarms that are open.", "rule", counts)
+    yield _labeled_gauge("switchgear_breaker_alarms", "Open alarms.", "rule", counts)
 
 
 @DATABASE_METRICS.add()
@@ -100,7 +102,7 @@ def collect_degradation(now: datetime) -> Iterator[Metric]:
     )
     up = {slug: int(not is_away) for slug, is_away in fetch_rows(_list_probes)}
     yield _labeled_gauge(
-        "switchgear_probe_up", "1 while the service answers its probe.", "service", up
+        "switchgear_probe_up", "1 while the service responds to its probe.", "service", up
     )
 
 

@@ -140,8 +140,8 @@ def _trips_in_words(
     times = "once" if trips == 1 else f"{trips:,} times"
     several = "1 dependency" if total == 1 else f"{total:,} dependencies"
     return (
-        f"Breakers of {several} opened {times}; the longest, of {longest_of}, "
-        f"for {format_readable(max(longest, timedelta()))}."
+        f"Breakers of {several} opened {times}; the longest, of {longest_of}, stayed open for"
+        f" {format_readable(max(longest, timedelta()))}."
     )
 
 

@@ -17,17 +17,17 @@ DISCOVERED = RetentionRule(
     " WHERE s.dependency_id = it.id AND i.reported_at >= %(before)s)",
     since="registered_at",
     tick="breakers.purge",
-    why="Names that nobody has registered; without a reporter they go after an hour.",
-    exempt="What was registered, forced, or is reported.",
+    why="Unregistered names; removed an hour after their last report.",
+    exempt="Registered, forced or reported dependencies.",
 )
 
 RETENTION_RULES.register(DISCOVERED)
 
-keep_permanently("Who forced which breaker, and why, belongs to the proof.", "breakers.Override")
+keep_permanently("Overrides are kept as evidence of who forced which breaker.", "breakers.Override")
 keep_permanently(
     "Set and removed by people or configuration files.",
     "breakers.Registry",
     "breakers.Service",
     "breakers.Channel",
 )
-keep_permanently("One row for each thing that is watched; it goes with it.", "breakers.Probe")
+keep_permanently("One row per watched object, removed with it.", "breakers.Probe")

@@ -36,7 +36,7 @@ THRESHOLD_METRICS.register(
         "Open breakers",
         COUNT,
         ("count",),
-        "The instances in which the breaker of a dependency is open, or opened for a moment.",
+        "Number of instances in which the breaker of a dependency is open, or opened briefly.",
         openings.read_open_breakers,
         comparisons=(ABOVE, AT_LEAST),
         waiting=attention.open_weighty_names,
@@ -46,7 +46,7 @@ THRESHOLD_METRICS.register(
         "Concurrency",
         RATIO,
         ("now",),
-        "Calls in flight in a bulkhead, over all instances, for each that is allowed.",
+        "Calls in progress in a bulkhead divided by its limit, over all instances.",
         rates.read_concurrency,
     ),
 )

@@ -35,7 +35,7 @@ class LenientTransport(redis.Transport):
         if _is_message(message):
             super()._deliver(message, queue)
         else:
-            log.warning("broker.item_dropped", error="it is no message", queue=queue)
+            log.warning("broker.item_dropped", error="not a message", queue=queue)
 
 
 def _is_message(item: Any) -> bool:

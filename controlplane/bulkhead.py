@@ -165,7 +165,7 @@ class RequestBulkhead:
 
 def _busy_error() -> Busy:
     return Busy(
-        "Too many requests are running. Nothing was changed; try again in a moment.",
+        "Too many requests are running. Nothing changed; try again in a moment.",
         retry_after=_retry_after_seconds(),
     )
 

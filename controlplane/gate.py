@@ -40,7 +40,7 @@ from .dataplane.serving.call import ASGIApplication, Call, Message, Receive, Sco
 
 DEADLINE_SECONDS = 8.0
 RETRY_AFTER_SECONDS = 3
-_AWAY = "The database does not answer, so nothing was changed. Try again in a moment."
+_AWAY = "The database does not respond. Nothing changed; try again in a moment."
 REFUSAL_SECONDS = 0.5
 UNREAD_SECONDS = 20.0
 """Longest wait for a client to read a part of a response."""
@@ -64,9 +64,14 @@ MAX_ORDINARY_BESIDE_KILL = 2
 MAX_EXPORTS = 2
 """Maximum number of concurrent exports, each of which occupies a thread until it is read."""
 _BULKHEAD_METRICS = (
-    (GaugeMetricFamily, "in_flight", "Requests that hold a thread.", attrgetter("running")),
-    (GaugeMetricFamily, "queued", "Requests that wait for a thread.", attrgetter("queued")),
-    (CounterMetricFamily, "refused", "Requests that got no thread.", attrgetter("refused")),
+    (GaugeMetricFamily, "in_flight", "Requests in progress.", attrgetter("running")),
+    (GaugeMetricFamily, "queued", "Requests waiting for a thread.", attrgetter("queued")),
+    (
+        CounterMetricFamily,
+        "refused",
+        "Requests rejected because no thread was free.",
+        attrgetter("refused"),
+    ),
 )
 
 log = structlog.get_logger(__name__)
@@ -101,7 +106,7 @@ class RequestGate:
         """Yield metrics: request latencies by kind and status class, and use of the bulkheads."""
         yield histograms.build_family(
             "switchgear_web_request_seconds",
-            "Seconds to answer a request of a person or a program, by kind and status class.",
+            "Response time of requests in seconds, by kind and status class.",
             ("kind", "code", "worker"),
             list(self._seconds.items()),
         )
@@ -174,9 +179,9 @@ class RequestGate:
     def _export_refusal(self, caller: RequestCaller) -> DomainError | None:
         """Return an error if this caller, or `MAX_EXPORTS` others, run an export; else None."""
         if caller in self._exporting:
-            message = "You already have an export running; try again when it is done."
+            message = "You already have an export running. Try again when it is done."
             return TooManyRequests(message, retry_after=RETRY_AFTER_SECONDS)
-        message = "Others are exporting right now; try again in a moment."
+        message = "Other exports are running. Try again in a moment."
         is_full = len(self._exporting) >= MAX_EXPORTS
         return Busy(message, retry_after=RETRY_AFTER_SECONDS) if is_full else None
 

@@ -31,7 +31,7 @@ class Bodies:
 
     def take(self, count: int) -> None:
         if self._bytes + count > self._max_bytes:
-            message = "Too many large requests are arriving; try again in a moment."
+            message = "Too many large requests at the same time. Try again in a moment."
             raise Busy(message, retry_after=2)
         self._bytes += count
 

@@ -28,9 +28,12 @@ def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetim
         raise Conflict("This is over; there is nothing to acknowledge.")
     acknowledged_at = alert.acknowledged_at
     if acknowledged_at is not None and now - acknowledged_at <= JUST_NOW:
-        return f"{alert.acknowledged_by} has just acknowledged it: escalation pauses for 24 hours."
+        return (
+            f"{alert.acknowledged_by} has already acknowledged it. Escalation is paused for 24"
+            " hours."
+        )
     lifecycle.acknowledge_alert(alert_id=alert.pk, actor=actor, now=now)
-    return f"You acknowledged {alert.subject}: escalation pauses for 24 hours."
+    return f"You acknowledged {alert.subject}. Escalation is paused for 24 hours."
 
 
 def _find_alert(value: Mapping[str, Any]) -> Alert | None:

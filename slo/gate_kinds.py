@@ -36,7 +36,7 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
     bad events counts as passed.
     """
     if observation is None:
-        return build_no_data(question, "nobody has evaluated this SLO yet", {})
+        return build_no_data(question, "this SLO was not evaluated yet", {})
     evidence = show_evidence(observation)
     if why := explain_staleness(question, observation, now):
         return build_no_data(question, why, evidence)
@@ -44,7 +44,7 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
         return repeat_verdict(question, observation)
     good, total = _read_count(evidence.get("good")), _read_count(evidence.get("total"))
     if good is None or total is None or good > total:
-        why = "the answer does not say how many events it stands on"
+        why = "the number of events is unknown"
         return build_no_data(question, why, evidence)
     min_events = read_limit(question, "min_events", MIN_EVENTS)
     if total < min_events:
@@ -52,7 +52,7 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
     min_bad = read_limit(question, "min_bad", MIN_BAD)
     if observation.verdict == FAIL and total - good < min_bad:
         bad = format_count(total - good)
-        why = f"{bad} bad events are too few to fail on; it takes {min_bad:,}"
+        why = f"only {bad} bad events; it fails at {min_bad:,}"
         return GateAnswer(PASS, {**evidence, "why": why})
     return repeat_verdict(question, observation)
 
@@ -61,14 +61,14 @@ KIND = GateKind(
     name=TYPE,
     label="SLO",
     summary="SLO {slo}, burn rate over {window} at most {max_burn_rate}",
-    passes_when="the budget burns slowly since the step began",
+    passes_when="the burn rate since the step began is low enough",
     fields=(
         SLO_FIELD,
         GateField("window", "Window", check_duration, "5m"),
-        GateField("max_burn_rate", "Highest burn rate", number_between(0, 10**6), 1, input=NUMBER),
+        GateField("max_burn_rate", "Maximum burn rate", number_between(0, 10**6), 1, input=NUMBER),
         MIN_EVENTS_FIELD,
         GateField(
-            "min_bad", "Least bad events", whole_number_between(1, 10**9), MIN_BAD, input=NUMBER
+            "min_bad", "Minimum bad events", whole_number_between(1, 10**9), MIN_BAD, input=NUMBER
         ),
     ),
     look_up=gates.find_observations,

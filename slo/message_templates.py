@@ -13,7 +13,7 @@ _DETAILS = (
     ("Opened", "at"),
     ("What to do", "to_do"),
     ("Budget left when it opened", "budget_left"),
-    ("Lasts at that rate until", "exhausts_at"),
+    ("At that rate, budget lasts until", "exhausts_at"),
     ("Owner", "owner"),
     ("Runbook", "runbook"),
 )

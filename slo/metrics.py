@@ -21,16 +21,16 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
     """Yield the state of each SLO, and its burn rates and remaining budget where known."""
     rates = GaugeMetricFamily(
         "switchgear_slo_burn_rate",
-        "How many times as fast as allowed an SLO's budget is spent.",
+        "Burn rate: how many times as fast as allowed an SLO's error budget is spent.",
         labels=["slo", "window"],
     )
     budgets = GaugeMetricFamily(
         "switchgear_slo_budget_remaining_ratio",
-        "What is left of an SLO's error budget; negative if it is overspent.",
+        "Remaining share of an SLO's error budget; negative if overspent.",
         labels=["slo"],
     )
     states = GaugeMetricFamily(
-        "switchgear_slo_state", "1 for the state that an SLO is in.", labels=["slo", "state"]
+        "switchgear_slo_state", "1 for the current state of an SLO.", labels=["slo", "state"]
     )
     rows = SloStatus.objects.filter(slo__removed_at__isnull=True).order_by("pk")
     oldest = (now - FRESH_FOR).timestamp() / 60
@@ -54,7 +54,7 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
 def collect_alerts(now: datetime) -> Iterator[Metric]:
     """Yield the number of open alerts by kind and severity, also where it is 0."""
     firing = GaugeMetricFamily(
-        "switchgear_alerts_open", "Alerts that are open.", labels=["kind", "severity"]
+        "switchgear_alerts_open", "Open alerts.", labels=["kind", "severity"]
     )
     counts = {(kind, severity): number for kind, severity, number in fetch_rows(_count_open)}
     for kind in Alert.Kind.values:
@@ -69,7 +69,7 @@ def collect_thresholds(now: datetime) -> Iterator[Metric]:
     counts = dict.fromkeys((name for (name,) in fetch_rows(_enabled_rules)), 0)
     counts |= dict(fetch_rows(_count_open_by_rule))
     family = GaugeMetricFamily(
-        "switchgear_threshold_alerts", "Alerts of threshold rules that are open.", labels=["rule"]
+        "switchgear_threshold_alerts", "Open alerts of threshold rules.", labels=["rule"]
     )
     for name, number in counts.items():
         family.add_metric([name], number)

@@ -27,8 +27,8 @@ HOURS = _purged_rule(
     period=timedelta(days=retention.MIN_DAYS),
     where=_OLD.format(least=retention.MIN_DAYS, more=retention.EXTRA_DAYS),
     since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
-    why="What was counted, by the minute, as far as any budget looks back.",
-    exempt=f"An SLO's whole window and {retention.EXTRA_DAYS} days; what it came to, for ever.",
+    why="Counts by the minute, as far back as any budget needs.",
+    exempt=f"Minutes within an SLO's window and {retention.EXTRA_DAYS} days; totals, for ever.",
 )
 SAMPLES = RetentionRule(
     name="slo-samples",
@@ -41,8 +41,8 @@ SAMPLES = RetentionRule(
     " AND m.minute < extract(epoch FROM %(before)s::timestamptz)::bigint / 60)))",
     since="to_timestamp(minute * 60.0)",
     tick="slo.samples",
-    why="For as long as a late figure may still come in between.",
-    exempt="The last of each series; those of imported files.",
+    why="Pushed points, as long as late points may arrive between them.",
+    exempt="The last point of each series; imported points.",
 )
 SERIES = _purged_rule(
     name="slo-series",
@@ -50,8 +50,10 @@ SERIES = _purged_rule(
     period=retention.SERIES_KEPT_FOR,
     where="at < %(before)s AND NOT EXISTS (SELECT FROM slo_sample m WHERE m.series_id = it.id)",
     since="at",
-    why="What each source said last, so that nothing is counted twice when it comes back.",
-    exempt=f"Sooner, after a day: boots beyond the newest {retention.MAX_BOOTS_KEPT} of a source.",
+    why="Last counters of each source, so that nothing is counted twice when it returns.",
+    exempt=(
+        f"Boots beyond the newest {retention.MAX_BOOTS_KEPT} of a source are removed after a day."
+    ),
 )
 BATCHES = _purged_rule(
     name="slo-batches",
@@ -59,7 +61,7 @@ BATCHES = _purged_rule(
     period=timedelta(days=8),
     since="received_at",
     order="received_at",
-    why="A batch that is sent again is not counted again.",
+    why="Ids of received batches, so that a repeated batch is not counted again.",
 )
 REMOVED = _purged_rule(
     name="removed-slos",
@@ -68,8 +70,8 @@ REMOVED = _purged_rule(
     period=retention.REMOVED_KEPT_FOR,
     where=retention.PURGEABLE.format(slo="it"),
     since="removed_at",
-    why="So that a removal can be looked at, and its files put back.",
-    exempt="What was not removed, and the whole of one while there are alerts of it.",
+    why="Removed SLOs, so that a removal can be reviewed and reverted.",
+    exempt="SLOs that were not removed, or that still have alerts.",
 )
 ALERTS = _alert_rule(
     name="alerts-of-thresholds",
@@ -77,27 +79,25 @@ ALERTS = _alert_rule(
     where="kind = 'threshold' AND opened_at < %(before)s AND resolved_at < %(before)s"
     " AND over_told_at IS NOT NULL",
     bounds=(8, 400),
-    why="What threshold rules told of, for the weekly report.",
-    exempt="What is open, and those of SLOs.",
+    why="Past alerts of threshold rules, for the weekly report.",
+    exempt="Open alerts, and alerts of SLOs.",
 )
 BURNS = _alert_rule(
     name="alerts-of-slos",
     period=timedelta(days=400),
     where="kind = 'burn' AND opened_at < %(before)s AND resolved_at < %(before)s",
     bounds=(35, 3650),
-    why="What burned budgets, for postmortems and for comparison a year later.",
-    exempt="What is open.",
+    why="Past alerts of SLOs, for postmortems and yearly comparison.",
+    exempt="Open alerts.",
 )
 
 RETENTION_RULES.register(HOURS, SAMPLES, SERIES, BATCHES, REMOVED, ALERTS, BURNS)
 
 keep_permanently("Set and removed by people or configuration files.", "slo.ThresholdRule")
 keep_permanently(
-    "One row, or one for each thing that is judged; it goes with it.", "slo.EvaluatedMinute"
+    "One row, or one row per evaluated object, removed with it.", "slo.EvaluatedMinute"
 )
-keep_permanently(
-    "Goes within seconds, as soon as it is added to the minutes.", "slo.ReportedEvents"
-)
+keep_permanently("Removed within seconds, when added to the minutes.", "slo.ReportedEvents")
 
 
 def purge_rows(now: datetime, *, at_once: int, most: int) -> int:

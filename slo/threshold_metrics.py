@@ -25,7 +25,7 @@ from slo.models import Sli
 
 SHARES = {f"p{one}": Fraction(one) / 100 for one in ("50", "75", "90", "95", "99", "99.9")}
 """Percentiles, as shares of all events."""
-TO_DO = "See what became slow: a callee, a queue, or the load."
+TO_DO = "Find what became slow: a callee, a queue, or the load."
 PAGE = "/slos/thresholds/"
 
 
@@ -76,7 +76,7 @@ def read_latency(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     edges = _load_edges(query.part)
     if not edges:
         of_part = f" of {query.part}" if query.part else ""
-        sentence = f"Nobody has pushed a latency histogram{of_part}"
+        sentence = f"No latency histogram was pushed{of_part}"
         subject = query.part or "latency"
         yield MetricReading(
             subject, value=None, beyond=None, samples=0, summary=sentence, path=PAGE
@@ -145,11 +145,13 @@ def _describe_reading(
 ) -> str:
     limit, over = f"{query.limit:,g} ms", format_readable(query.window)
     if not edges:
-        return f"Too little is known of {about} in {over}"
+        return f"Too few data on {about} in {over}"
     if beyond is None:
         near_edges = nearest_edges([one.ms for one in edges], query.limit)
         near = " and ".join(f"{one:,g}" for one in near_edges)
-        return f"{about} has no edge at {limit}, and its nearest ({near} ms) do not tell"
+        return (
+            f"{about} has no edge at {limit}, and the nearest ones ({near} ms) are not conclusive"
+        )
     within = quantile_bound(edges, share)
     reached = f"at most {within:,g} ms" if within else f"above {edges[-1].ms:,g} ms"
     at = next((one for one in edges if one.ms == query.limit), None)
@@ -167,8 +169,10 @@ THRESHOLD_METRICS.register(
         title="Latency",
         unit=MILLISECONDS,
         statistics=tuple(SHARES),
-        about="A percentile of the latencies that a service has pushed as a histogram; one that "
-        "has an edge at the limit is judged exactly.",
+        about=(
+            "A percentile of the latencies that a service pushed as a histogram; exact if the"
+            " histogram has an edge at the limit."
+        ),
         read=read_latency,
         comparisons=(ABOVE, AT_MOST),
         windows=(timedelta(minutes=1), timedelta(days=30)),

@@ -64,7 +64,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "switch.held",
         "🔒",
-        "{switch} will be held at its expiry",
+        "{switch} will stay engaged at its expiry",
         (("Why", "said"), ("By", "by"), _WHY_ENGAGED, _EXPIRES),
         buttons=engaged_buttons,
     ),

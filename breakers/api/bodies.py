@@ -56,8 +56,8 @@ class NewDependencyBody(DependencyBody):
 
 
 class PutDependencyBody(DependencyBody):
-    caller = Text(required=False, help_text="If given, the same as in the path.")
-    callee = Text(required=False, help_text="If given, the same as in the path.")
+    caller = Text(required=False, help_text="Optional; must equal the value in the path.")
+    callee = Text(required=False, help_text="Optional; must equal the value in the path.")
 
 
 class RemovalBody(EmptyBody):
@@ -66,7 +66,7 @@ class RemovalBody(EmptyBody):
 
 class OverrideBody(EmptyBody):
     mode = Text(help_text=f"One of {', '.join(Override.Mode.values)}.")
-    reason = Text(help_text="The observation and its place, at least 10 columns.")
+    reason = Text(help_text="What you saw and where, at least 10 characters, not vague.")
     expires_in = Text(
         required=False, help_text="A duration from `1s` to `30d`; optional for `reset`."
     )
@@ -126,5 +126,5 @@ class HistoryFilters(Filters):
         required=False,
         min_value=0,
         max_value=1440,
-        help_text="Number of the last minutes to include; 60 by default.",
+        help_text="Number of recent minutes to include; 60 by default.",
     )

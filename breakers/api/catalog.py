@@ -61,7 +61,7 @@ class ServiceDetail(ApiView):
         """Return one service and the impact of its loss."""
         row = Service.objects.filter(pk=slug.replace("\x00", "")).first()
         if row is None:
-            raise NotFound("There is no such service; it may be registered with PUT.")
+            raise NotFound("This service doesn't exist. Use PUT to register it.")
         return Response(ServiceShape.render(row))
 
     @extend_schema(request=ServiceBody, responses={200: ServiceShape, 201: ServiceShape})

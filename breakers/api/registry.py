@@ -84,7 +84,7 @@ class DependencyDetail(ApiView):
         """Register the dependency, or replace its whole policy. Services are notified at once."""
         for name, addressed in (("caller", caller), ("callee", callee)):
             if body.pop(name, addressed) != addressed:
-                raise InvalidInput({name: [f"The address says {addressed}."]})
+                raise InvalidInput({name: [f"Must equal {addressed}, the value in the path."]})
         return _put_dependency(caller, callee, body, actor, now)
 
     @extend_schema(request=RemovalBody, responses={200: SavedDependencyShape})

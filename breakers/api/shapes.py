@@ -108,7 +108,9 @@ class DependencyShape(NameShape):
     managed_by = serializers.CharField()
     on_outage = serializers.DictField(allow_null=True)
     version = serializers.IntegerField(
-        help_text="Registry version of the last change of the policy or override; 0 before any."
+        help_text=(
+            "Registry version of the last change of the policy or override; 0 if never changed."
+        )
     )
     registered = serializers.BooleanField(
         help_text="False if the dependency is known only from reports of instances."

@@ -65,7 +65,7 @@ def read_page(
     try:
         after = ids.to_entry_id(ids.to_position(cursor)) if cursor else ""
     except NotFound as error:
-        raise InvalidInput({"cursor": ["Use `next` as it was given."]}) from error
+        raise InvalidInput({"cursor": ["Use the `next` link unchanged."]}) from error
     deadline = time.monotonic() + seconds
     limits = NO_LIMITS if whole or chosen.needs_payload else BRIEF
     iterate = _iterate_indexed if chosen.uses_index else _iterate_stream

@@ -109,7 +109,7 @@ def _summarize_weeks(weeks: list[Week]) -> str:
     # Letters of an earlier week, or older than the discovery of their stream, did not "arrive".
     before = max(0, lying + retried + dropped + vanished - arrived)
     if before:
-        text += f", besides {before:,} from before"
+        text += f", in addition to {before:,} from before"
     failed_again = f" ({total['failed_again']:,} failed again)" if retried else ""
     text += f"; {retried:,} retried{failed_again}, {dropped:,} discarded or archived, "
     text += f"{lying:,} waiting now"

@@ -58,7 +58,7 @@ class DeadLetterJobShape(JobShape):
     action = serializers.ChoiceField(replays.ACTIONS, source="replay.action")
     filter = serializers.DictField(source="replay.chosen")
     until = EntryIdField(
-        source="replay.until", help_text="Id of the last letter that the job may remove."
+        source="replay.until", help_text="Id of the last letter that the job can remove."
     )
     counts = serializers.DictField(
         help_text="Numbers of letters: done, gone, skipped, why (skipped by reason), looked_at."

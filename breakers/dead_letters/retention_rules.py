@@ -16,8 +16,8 @@ ARCHIVE = RetentionRule(
     " AND done_at <= %(before)s AND intended_at <= %(before)s",
     since="intended_at",
     tick="dlq.retention",
-    why="Letters that were retried or discarded, so that it can be undone.",
-    exempt="What is on its way.",
+    why="Retried and discarded letters, so that they can be restored.",
+    exempt="Removals in progress.",
 )
 DEPTHS = RetentionRule(
     name="letter-depths",
@@ -27,14 +27,14 @@ DEPTHS = RetentionRule(
     order="minute",
     bounds=(3, 90),
     tick="dlq.purge",
-    why="How many dead letters lay where, by the minute.",
+    why="Depth of each stream by the minute.",
 )
 _long_term = partial(RetentionRule, period=timedelta(days=90), bounds=(8, 3650), tick="dlq.purge")
 GAPS = _long_term(
     name="letter-gaps",
     model="breakers.Gap",
     since="noticed_at",
-    why="How many letters vanished without us, and when that was noticed.",
+    why="Letters removed by other Redis clients, and when that was noticed.",
 )
 GROUP_DAYS = _long_term(
     name="letter-days",
@@ -42,7 +42,7 @@ GROUP_DAYS = _long_term(
     where="day < %(before)s::timestamptz::date",
     since="day",
     order="day",
-    why="How many letters failed alike on a day.",
+    why="Letters of each error group by day.",
 )
 # Adding a letter or a day to a group locks the group's row.
 GROUPS = _long_term(
@@ -52,22 +52,21 @@ GROUPS = _long_term(
     " AND NOT EXISTS (SELECT FROM breakers_letter WHERE group_id = it.id)"
     " AND NOT EXISTS (SELECT FROM breakers_groupday WHERE group_id = it.id)",
     since="last_at",
-    why="What failed alike.",
-    exempt="Those with letters, or with days that are kept.",
+    why="Error groups.",
+    exempt="Groups with letters, or with kept daily counts.",
 )
 PURGED = (DEPTHS, GAPS, GROUP_DAYS, GROUPS)
 
 RETENTION_RULES.register(ARCHIVE, *PURGED)
 
 keep_permanently(
-    "A mirror of what lies in Redis: it goes with it. DLQ_KEPT_DAYS says how long letters lie.",
+    "An index of the letters in Redis, removed with them. DLQ_KEPT_DAYS sets how long letters are"
+    " kept.",
     "breakers.Letter",
     "breakers.LetterStream",
     "breakers.LetterServer",
 )
-keep_permanently(
-    "Who retried what in bulk belongs to the proof; jobs of that kind stay.", "breakers.Replay"
-)
+keep_permanently("Bulk jobs are kept as evidence of who retried what.", "breakers.Replay")
 
 
 def purge(now: datetime, *, at_once: int, most: int = 1_000_000) -> int:

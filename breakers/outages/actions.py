@@ -26,12 +26,14 @@ SOURCE = "provider-outage"
 ACTED, OVER = "outage.acted", "outage.over"
 END_WORDS = {
     OutageMove.RECOVER: "is over",
-    OutageMove.FORGET: "is forgotten",
-    OutageMove.DROP: "is watched no more",
+    OutageMove.FORGET: "is no longer reported",
+    OutageMove.DROP: "is no longer watched",
 }
 END_REASONS = {
     OutageMove.FORGET: "No instance has reported its breaker for five minutes.",
-    OutageMove.DROP: "Its policy for outages was taken away; nobody knows whether it lasts.",
+    OutageMove.DROP: (
+        "Its outage policy was removed, so it is unknown whether the outage continues."
+    ),
 }
 
 
@@ -46,11 +48,11 @@ def act_on_outage(
     trying = f" and half-open in {observed.half_open:,}" if observed.half_open else ""
     description = (
         f"The breaker of {dependency.name} is open in {observed.open:,}{trying} of "
-        f"{observed.fleet:,} instances; it began more than {policy.for_seconds} s ago."
+        f"{observed.fleet:,} instances; this began more than {policy.for_seconds} s ago."
     )
     if policy.action == TRIP:
         _request_trip(dependency, policy, observed, alarm, description, now)
-        done, why = f"asked to stop {policy.switch}", ""
+        done, why = f"requested to engage {policy.switch}", ""
     else:
         done, why = _force_fallback(dependency, policy, description, now)
     result = {"action": policy.action, "switch": policy.switch, "done": done, "why": why}
@@ -80,7 +82,7 @@ def end_outage(dependency: Dependency, alarm: Alarm, how: OutageMove, now: datet
             fingerprint=_request_fingerprint(dependency),
             now=now,
         )
-    effect = f"{switch} stays as it is until somebody releases it." if action == TRIP else ""
+    effect = f"{switch} stays engaged until someone releases it." if action == TRIP else ""
     facts = {
         "since_at": timestamp(alarm.since),
         "how": END_WORDS[how],
@@ -126,21 +128,23 @@ def _force_fallback(
     """
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
-        return "nothing is forced", f"It is {live.mode} already, by {live.set_by}."
+        return "no breaker was forced", f"It is {live.mode} already, by {live.set_by}."
     try:
         with transaction.atomic():
             overrides.set_override(
                 caller=dependency.caller,
                 callee=dependency.callee,
                 mode=Override.Mode.FORCED_OPEN,
-                reason=f"Outage of {dependency.callee}, all instances fall back. {description}",
+                reason=(
+                    f"Outage of {dependency.callee}: all instances use the fallback. {description}"
+                ),
                 expires_in=policy.expires_in,
                 actor=POLICY,
                 now=now,
             )
     except DomainError as error:
-        return "nothing is forced", error.detail
-    return f"every instance falls back for {policy.expires_in}", ""
+        return "no breaker was forced", error.detail
+    return f"all instances use the fallback for {policy.expires_in}", ""
 
 
 def _publish(

@@ -33,21 +33,24 @@ def find_probe_problem(url: str) -> str:
 def parse_target(url: str) -> ProbeTarget:
     """Return the target of a probe URL. Raise ValueError with a message for users."""
     if len(url) > MAX_URL_LENGTH or not url.isascii():
-        raise ValueError(f"Up to {MAX_URL_LENGTH} plain characters; write a foreign name as xn--….")
+        raise ValueError(
+            f"Must be at most {MAX_URL_LENGTH} ASCII characters; write international host names as"
+            " xn--…."
+        )
     parts = parse_web_url(url, schemes=DEFAULT_PORTS)
     if parts is None or not _is_host(parts.hostname or ""):
         raise ValueError("Must be tcp://host:port, http://… or https://….")
     if parts.username is not None or parts.password is not None:
-        message = "Leave out user and password: everybody who looks at the service sees this."
+        message = "Leave out the user and password: everyone who can open this page sees the URL."
         raise ValueError(message)
     if parts.fragment or url.endswith("#"):
-        raise ValueError("Leave out what comes after #: nobody is sent it.")
+        raise ValueError("Leave out the part after #, which is never sent.")
     port = parts.port or DEFAULT_PORTS[parts.scheme]
     if port is None:
-        raise ValueError("Say which port: tcp://redis:6379.")
+        raise ValueError("Add the port: tcp://redis:6379.")
     if parts.scheme == "tcp":
         if parts.path not in {"", "/"} or parts.query:
-            raise ValueError("Must be tcp://host:port, and nothing more.")
+            raise ValueError("Must be tcp://host:port, without a path.")
         return ProbeTarget("tcp", parts.hostname or "", port)
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     return ProbeTarget(parts.scheme, parts.hostname or "", port, path)

@@ -81,9 +81,9 @@ def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
     files = {name: parse_document(name, texts[name], errors) for name in FILES if name in texts}
     for name, document in files.items():
         for key in document.keys() - {*PARTS[name]}:
-            _note(errors, f"{name}: {key}", f"Unknown; there are {', '.join(PARTS[name])}.")
+            _note(errors, f"{name}: {key}", f"Unknown; use one of {', '.join(PARTS[name])}.")
     if not files:
-        errors["folder"] = [f"None of {', '.join(FILES)} is there."]
+        errors["folder"] = [f"The folder has none of {', '.join(FILES)}."]
     dependencies = _merge_dependencies(files, errors)
     tiers = files.get(BULKHEAD, {}).get("tiers") or ()
     found = ConfigurationFolder(
@@ -93,7 +93,8 @@ def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
         retries=_read_part(files, RETRY, "workers", errors),
         files=frozenset(files),
         remarks=tuple(
-            f"{BULKHEAD}: only this folder knows the tier {tier}: its numbers are taken."
+            f"{BULKHEAD}: the tier {tier} is defined only in this folder, so its numbers were"
+            " copied."
             for tier in tiers
             if tier not in TIERS
         ),
@@ -123,15 +124,15 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
         if names.split_name(name) is None:
             _note(errors, f"{TIMEOUT}: {name}", "Must be caller->callee, two slugs.")
         for key in entry.keys() - allowed:
-            _note(errors, f"{TIMEOUT}: {name}: {key}", "Unknown, or not of this file.")
+            _note(errors, f"{TIMEOUT}: {name}: {key}", "Unknown in this file.")
     tiers = _read_part(files, BULKHEAD, "tiers", errors)
 
     def entries_of(file: str, part: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
         for name, entry in _read_part(files, file, part, errors).items():
             for key in entry.keys() - OWNERSHIP if part == "ownership" else ():
-                _note(errors, f"{file}: {part}: {name}: {key}", "Unknown, or not of this part.")
+                _note(errors, f"{file}: {part}: {name}: {key}", "Unknown in this section.")
             if (closed and name not in found) or names.split_name(name) is None:
-                _note(errors, f"{file}: {part}: {name}", f"There is no such one in {TIMEOUT}.")
+                _note(errors, f"{file}: {part}: {name}", f"Not defined in {TIMEOUT}.")
             else:
                 yield found.setdefault(name, {}), entry
 
@@ -153,12 +154,12 @@ def _read_part(
     if given is None:
         return {}
     if not isinstance(given, dict):
-        _note(errors, f"{file}: {part}", "Must be names with what each says.")
+        _note(errors, f"{file}: {part}", "Must be a mapping of names to values.")
         return {}
     found: Entries = {}
     for name, entry in given.items():
         if not isinstance(name, str) or not isinstance(entry, dict | None):
-            _note(errors, f"{file}: {part}: {name}", "Must be a name with what it says.")
+            _note(errors, f"{file}: {part}: {name}", "Must be a name with a value.")
         elif wrong := [key for key in entry or {} if not isinstance(key, str)]:
             _note(errors, f"{file}: {part}: {name}: {wrong[0]}", "Quote this key.")
         else:

@@ -88,99 +88,126 @@ def _text(path: str, longest: int, help: str, default: str = "") -> Parameter:
 
 
 _GENERAL = (
-    _text("protocol", 40, "How it is called: http, https, bolt, asyncpg, redis, …"),
+    _text("protocol", 40, "Protocol: http, https, bolt, asyncpg, redis, …"),
     Parameter(
-        "timeout_ms", "whole", "Of one try; null: the caller's own.", None, "ms", 1, A_DAY * 1000
+        "timeout_ms",
+        "whole",
+        "Timeout of one attempt; null if the caller sets its own.",
+        None,
+        "ms",
+        1,
+        A_DAY * 1000,
     ),
+    Parameter("criticality", "choice", "Impact of an outage.", "medium", choices=CRITICALITIES),
     Parameter(
-        "criticality", "choice", "How much its loss matters.", "medium", choices=CRITICALITIES
+        "mode", "choice", "Whether the caller waits for the response.", "sync", choices=MODES
     ),
-    Parameter("mode", "choice", "Whether the caller waits for the answer.", "sync", choices=MODES),
-    _text("runbook_url", 500, "What to do when it is away: http:// or https://."),
-    _text("owner", 120, "Who looks after it."),
-    _text("managed_by", 60, "Whose side its breaker is managed on.", "caller"),
-    _text("notes", 4000, "What else to know."),
+    _text("runbook_url", 500, "Runbook for an outage: http:// or https://."),
+    _text("owner", 120, "Owner of the dependency."),
+    _text("managed_by", 60, "Side that manages the breaker.", "caller"),
+    _text("notes", 4000, "Notes."),
 )
 _BREAKER = (
     Parameter(
-        "breaker.window_type", "choice", "What the window counts.", COUNT, choices=(COUNT, TIME)
+        "breaker.window_type", "choice", "Unit of the window.", COUNT, choices=(COUNT, TIME)
     ),
     Parameter(
-        "breaker.window_size", "whole", "The last so many calls or seconds; 100 calls or 60 s.",
+        "breaker.window_size", "whole", "Size of the window; 100 calls or 60 s by default.",
         WINDOW_SIZES, "calls or s", 1, 86_400,
     ),
     Parameter(
-        "breaker.minimum_calls", "whole", "Below it the rate is unknown and nothing opens.", 20,
+        "breaker.minimum_calls", "whole", "With fewer calls, the breaker doesn't open.", 20,
         "calls", 1, 1_000_000,
     ),
     Parameter(
-        "breaker.failure_rate", "number", "Opens at this share of failures.", 0.5, "", 0.0001, 1
+        "breaker.failure_rate", "number", "Opens at this failure rate.", 0.5, "", 0.0001, 1
     ),
     Parameter(
         "breaker.failure_count", "whole",
-        "Opens at so many failures within the window. When set, it alone decides.", None,
+        "Opens at this number of failures in the window; if set, rates are ignored.", None,
         "failures", 1, 1_000_000,
     ),
     Parameter(
         "breaker.consecutive_failures", "whole",
-        "Also opens at so many failures in a row, but not below minimum_calls.", None,
+        "Also opens at this number of consecutive failures, but not below minimum_calls.", None,
         "failures", 1, 1_000_000,
     ),
     Parameter(
-        "breaker.slow_call_seconds", "number", "A call is slow if it takes longer.", None, "s",
+        "breaker.slow_call_seconds", "number", "A call that takes longer is slow.", None, "s",
         MIN_SECONDS, A_DAY,
     ),
     Parameter(
         "breaker.slow_call_rate", "number", "Opens at this share of slow calls.", 1, "", 0.0001, 1
     ),
-    _seconds("breaker.open_seconds", 30, "Open for so long before it probes.",
+    _seconds("breaker.open_seconds", 30, "Time open before probes start.",
              least=MIN_SECONDS),
     Parameter(
-        "breaker.open_multiplier", "number", "Longer by this each time it opens anew.", 1.5, "×",
+        "breaker.open_multiplier", "number", "Growth of the open time at each reopening.", 1.5, "×",
         1, 100,
     ),
-    _seconds("breaker.open_max_seconds", 300, "Never open for longer in one go.",
+    _seconds("breaker.open_max_seconds", 300, "Maximum open time.",
              least=MIN_SECONDS),
     Parameter(
-        "breaker.open_jitter", "number", "So much longer or shorter, by chance.", 0.2, "", 0, 1
+        "breaker.open_jitter", "number", "Random variation of the open time.", 0.2, "", 0, 1
     ),
     Parameter(
-        "breaker.half_open_calls", "whole", "Probes that decide.", 5, "calls", 1, 10_000
+        "breaker.half_open_calls", "whole", "Number of probes that decide.", 5, "calls", 1, 10_000
     ),
     Parameter(
-        "breaker.half_open_concurrent", "whole", "Probes at once.", 1, "calls", 1, 10_000
+        "breaker.half_open_concurrent", "whole", "Concurrent probes.", 1, "calls", 1, 10_000
     ),
     _seconds("breaker.half_open_max_seconds", 0,
-             "A probe that runs longer opens it again; 0 waits for every probe."),
+             "A probe that runs longer reopens the breaker; 0 waits for all probes."),
 )  # fmt: skip
 _RETRY = (
-    Parameter("retry.attempts", "whole", "In all, the first try included.", 3, "tries", 1, 100),
-    Parameter("retry.backoff", "choice", "How waits grow.", "exponential", choices=BACKOFFS),
-    _seconds("retry.base_seconds", 0.1, "The longest first wait; each is drawn below its cap."),
-    _seconds("retry.cap_seconds", 5, "The longest wait."),
-    _seconds("retry.retry_after_max_seconds", 30, "Beyond it a Retry-After is a failure."),
-    Parameter("retry.budget_rate", "number", "Retries for each call over 10 s.", 0.2, "", 0, 10),
-    Parameter("retry.budget_per_second", "number", "And so many beside.", 10, "/s", 0, 1_000_000),
-    Parameter("retry.retry_on", "words", "Statuses and names of errors.", RETRIED, most=100),
-    Parameter("retry.never", "words", "What no retry helps.", NEVER_RETRIED, most=100),
-    _text("retry.then", 200, "Where it goes when all tries have failed."),
+    Parameter(
+        "retry.attempts", "whole", "Total attempts, including the first.", 3, "tries", 1, 100
+    ),
+    Parameter("retry.backoff", "choice", "Growth of the delays.", "exponential", choices=BACKOFFS),
+    _seconds(
+        "retry.base_seconds", 0.1, "Cap of the first delay; each delay is random below its cap."
+    ),
+    _seconds("retry.cap_seconds", 5, "Maximum delay."),
+    _seconds("retry.retry_after_max_seconds", 30, "A longer Retry-After counts as a failure."),
+    Parameter(
+        "retry.budget_rate", "number", "Retry budget: retries per call, over 10 s.", 0.2, "", 0, 10
+    ),
+    Parameter(
+        "retry.budget_per_second",
+        "number",
+        "Retries per 10 s allowed in addition.",
+        10,
+        "/s",
+        0,
+        1_000_000,
+    ),
+    Parameter(
+        "retry.retry_on", "words", "Status codes and error names to retry.", RETRIED, most=100
+    ),
+    Parameter(
+        "retry.never",
+        "words",
+        "Status codes and error names never to retry.",
+        NEVER_RETRIED,
+        most=100,
+    ),
+    _text("retry.then", 200, "Destination after the last failed attempt."),
 )
 _BULKHEAD = (
     Parameter(
-        "bulkhead.tier", "choice", "Stands for limit, queue and wait where those are not given.",
+        "bulkhead.tier", "choice", "Defaults for limit, queue and wait.",
         None, choices=tuple(TIERS),
     ),
-    Parameter("bulkhead.limit", "whole", "Calls at once.", None, "calls", 1, 1_000_000),
-    Parameter("bulkhead.queue", "whole", "Calls that wait.", 0, "calls", 0, 1_000_000),
-    _seconds("bulkhead.queue_seconds", None, "The longest wait for a permit; 5 s by default."),
+    Parameter("bulkhead.limit", "whole", "Concurrent calls.", None, "calls", 1, 1_000_000),
+    Parameter("bulkhead.queue", "whole", "Maximum queue length.", 0, "calls", 0, 1_000_000),
+    _seconds("bulkhead.queue_seconds", None, "Maximum wait for a permit; 5 s by default."),
     Parameter(
-        "bulkhead.per_key_limit", "whole", "Calls at once for one key, such as a user.", None,
+        "bulkhead.per_key_limit", "whole", "Concurrent calls for one key, such as a user.", None,
         "calls", 1, 1_000_000,
     ),
     Parameter(
         "bulkhead.mode", "choice",
-        "fixed, the default, or adaptive: the limit follows how long calls take, and how many time"
-        " out or get 429, 503 or 529.",
+        "fixed (default) or adaptive: the limit follows latency and errors.",
         None, choices=BULKHEAD_MODES,
     ),
     Parameter(
@@ -193,24 +220,24 @@ _BULKHEAD = (
     ),
 )  # fmt: skip
 _FALLBACK = (
-    Parameter("fallback.mode", "choice", "What is given instead.", "error", choices=FALLBACK_MODES),
-    _text("fallback.failure_mode", 300, "When it is given."),
-    _text("fallback.action", 1000, "What it does, in words."),
-    _text("fallback.code", 80, "The error's code, as users' software sees it."),
-    Parameter("fallback.status", "whole", "The error's HTTP status.", None, "", 400, 599),
-    _text("fallback.message", 1000, "What users are told, in their language."),
-    _text("fallback.message_en", 1000, "The same in English, for operators."),
-    Parameter("fallback.chain", "chain", "What is tried, in order.", (), most=20),
-    _text("fallback.user_impact", 1000, "What users lose, and what goes on."),
+    Parameter("fallback.mode", "choice", "Kind of fallback.", "error", choices=FALLBACK_MODES),
+    _text("fallback.failure_mode", 300, "Condition for the fallback."),
+    _text("fallback.action", 1000, "Description of the fallback."),
+    _text("fallback.code", 80, "Error code returned to the client."),
+    Parameter("fallback.status", "whole", "HTTP status of the error.", None, "", 400, 599),
+    _text("fallback.message", 1000, "Message to users, in their language."),
+    _text("fallback.message_en", 1000, "The message in English, for operators."),
+    Parameter("fallback.chain", "chain", "Fallback targets, in order.", (), most=20),
+    _text("fallback.user_impact", 1000, "Effect on users: what is lost and what still works."),
 )
 _BUDGET = (
     Parameter(
-        "budget.tokens", "whole", "Tokens that all calls of one process may use in the window.",
+        "budget.tokens", "whole", "Token limit in the window, for all calls of a process.",
         None, "tokens", 1, MAX_TOKENS,
     ),
     _seconds("budget.window_seconds", 60, "Length of the window.", least=1, most=31 * A_DAY),
     Parameter(
-        "budget.per_key_tokens", "whole", "Tokens that one key, such as a user, may use in it.",
+        "budget.per_key_tokens", "whole", "Token limit in the window for one key, such as a user.",
         None, "tokens", 1, MAX_TOKENS,
     ),
 )  # fmt: skip

@@ -89,9 +89,9 @@ def validate_outage(value: Any) -> dict[str, Any]:
     }
     switch = value.get("switch")
     if action == "trip" and not (isinstance(switch, str) and is_trippable(switch)):
-        add_error(errors, "on_outage.switch", "Name the switch to stop, such as segment:finance.")
+        add_error(errors, "on_outage.switch", "Name the switch to engage, such as segment:finance.")
     elif action == "fallback" and switch:
-        add_error(errors, "on_outage.switch", "Only trip takes a switch.")
+        add_error(errors, "on_outage.switch", "Only the action trip has a switch.")
     if errors:
         raise InvalidInput(errors)
     return {**document, "switch": switch} if action == "trip" else document
@@ -137,8 +137,12 @@ def _validate_breaker(given: Mapping[str, Any], errors: Errors) -> dict[str, Any
 def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
     """Record an error for a breaker that could never open, or probe more at once than in total."""
     pairs = [
-        ("failure_count", "window_size", "Only {} calls are counted: it never opens."),
-        ("half_open_concurrent", "half_open_calls", "At most half_open_calls, {}."),
+        (
+            "failure_count",
+            "window_size",
+            "The window counts only {} calls, so the breaker could never open.",
+        ),
+        ("half_open_concurrent", "half_open_calls", "Must be at most half_open_calls, {}."),
     ]
     for name, bound, message in pairs[found["window_type"] != COUNT :]:
         value, most = found[name], found[bound]
@@ -150,7 +154,9 @@ def _refuse_ineffective(found: Mapping[str, Any], errors: Errors) -> None:
 def _apply_alias(name: str, plain: dict[str, Any], value: Any, errors: Errors) -> None:
     """Set `plain[name]` to the value of its alias; record an error if it has another value."""
     if plain.get(name) not in (None, value):
-        add_error(errors, f"breaker.{name}", f"Says {plain[name]!r}, and its other word {value!r}.")
+        add_error(
+            errors, f"breaker.{name}", f"Conflicts with its alias: {plain[name]!r} and {value!r}."
+        )
     plain[name] = value
 
 
@@ -162,7 +168,11 @@ def _validate_retry(given: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
             add_error(errors, "retry.cap_seconds", f"Must be at least base_seconds, {base}.")
         found["cap_seconds"] = base
     if both := [str(one) for one in found["never"] if one in found["retry_on"]]:
-        add_error(errors, "retry.never", f"Retried and never retried: {', '.join(both)}.")
+        add_error(
+            errors,
+            "retry.never",
+            f"Listed both as retried and as never retried: {', '.join(both)}.",
+        )
     return found
 
 
@@ -174,7 +184,7 @@ def _validate_bulkhead(given: Mapping[str, Any], errors: Errors) -> dict[str, An
     if found["queue_seconds"] is None:
         found["queue_seconds"] = QUEUE_SECONDS if found["queue"] else 0
     if found["limit"] is None and "bulkhead.limit" not in errors and "bulkhead.tier" not in errors:
-        add_error(errors, "bulkhead.limit", f"Give a limit, or a tier: {', '.join(TIERS)}.")
+        add_error(errors, "bulkhead.limit", f"Set a limit, or a tier: {', '.join(TIERS)}.")
     low, limit, high = found["min_limit"], found["limit"], found["max_limit"]
     if values.are_numbers(low, limit) and low > limit:
         add_error(errors, "bulkhead.min_limit", f"Must be at most limit, {limit}.")
@@ -214,7 +224,7 @@ def _validate_routes(given: Any, errors: Errors) -> list[dict[str, Any]]:
         json_values.refuse_unknown(at, route, ROUTE_FIELDS, errors)
         pattern = json_values.read_text(f"{at}.pattern", route.get("pattern"), 200, errors)
         if not pattern.startswith("/") or pattern in patterns:
-            add_error(errors, f"{at}.pattern", "Must begin with / and be there once.")
+            add_error(errors, f"{at}.pattern", "Must begin with / and be listed once.")
         patterns.add(pattern)
         reason = json_values.read_text(f"{at}.reason", route.get("reason"), 300, errors)
         timeout_ms = json_values.read_integer(
@@ -229,7 +239,7 @@ def _validate_duration(given: Any, longest: timedelta | None, errors: Errors) ->
     try:
         lasts = durations.parse(given if isinstance(given, str) else "")
         if longest is not None and lasts > longest:
-            raise ValueError(f"At most {longest.days} days: nobody remembers longer.")
+            raise ValueError(f"Must be at most {longest.days} days.")
         return durations.format_canonical(lasts)
     except ValueError as error:
         add_error(errors, "on_outage.expires_in", str(error))

@@ -78,7 +78,7 @@ def read_chain(path: str, value: Any, most: int, errors: Errors) -> list[Any]:
     for place, hop in enumerate(value):
         if not (_is_hop_text(hop) or _is_hop_object(hop)):
             add_error(
-                errors, f"{path}.{place}", "Must be a text, or an object of texts and numbers."
+                errors, f"{path}.{place}", "Must be a string, or an object of strings and numbers."
             )
     return list(value)
 

@@ -78,9 +78,9 @@ async def _probe(url: str, look_up: LookUp) -> ProbeResult:
     except Unresolved as failure:
         error = str(failure)
     except (TimeoutError, httpx.TimeoutException):
-        error = f"no answer within {TIMEOUT_SECONDS:g} s"
+        error = f"no response within {TIMEOUT_SECONDS:g} s"
     except (OSError, httpx.HTTPError, httpx.InvalidURL) as problem:
-        error = f"no connection: {problem or type(problem).__name__}"
+        error = f"connection failed: {problem or type(problem).__name__}"
     took_ms = round((time.monotonic() - began) * 1000, 1)
     return ProbeResult(not error, took_ms, error[:MAX_ERROR_LENGTH])
 
@@ -121,7 +121,7 @@ async def _probe_http(url: httpx.URL, target: ProbeTarget) -> str:
         ) as response,
     ):
         status = response.status_code
-    return f"it answers {status}" if status >= MIN_FAULTY_STATUS else ""
+    return f"status {status}" if status >= MIN_FAULTY_STATUS else ""
 
 
 @functools.cache

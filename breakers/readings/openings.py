@@ -16,7 +16,7 @@ OVERLAP = timedelta(seconds=15)
 """Overlap with the last run, for rows that were written while it ran."""
 MAX_WINDOW = timedelta(minutes=5)
 """Openings older than this are ignored."""
-TO_DO = "See whether its callee is there, and what its callers fall back on."
+TO_DO = "Check whether the callee is up, and what its callers fall back to."
 
 # Forced breakers are excluded.
 _OPENED = f"""

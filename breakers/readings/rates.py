@@ -96,24 +96,24 @@ class RateMeasure:
 
 TIMEOUTS = RateMeasure(
     name="timeout",
-    about="Of the calls of a dependency, those that timed out.",
+    about="Share of a dependency's calls that timed out.",
     whole="calls",
     did="timed out",
-    to_do="See whether its callee is slow, or the timeout too short.",
+    to_do="Check whether the callee is slow or the timeout too short.",
 )
 RETRIES = RateMeasure(
     name="retry",
-    about="Of the calls of a dependency, those that were repeats.",
+    about="Share of a dependency's calls that were retries.",
     whole="calls",
-    did="were repeats",
-    to_do="See what fails at first: retries hide it, and multiply the load.",
+    did="were retries",
+    to_do="Find what fails at the first attempt: retries hide it and add load.",
 )
 FALLBACKS = RateMeasure(
     name="fallback",
-    about="Of what was asked of a dependency, what was answered by its fallback.",
+    about="Share of a dependency's calls answered by its fallback.",
     whole="greatest(greatest(calls - retry, 0) + rejected, fallback)",
     did="fell back",
-    to_do="See why: users get less than they asked for.",
+    to_do="Find the cause: users get reduced answers.",
 )
 
 MAX_SUBJECT_LENGTH = 250
@@ -143,5 +143,5 @@ def read_concurrency(query: MetricQuery, now: datetime) -> Iterator[MetricReadin
             service=service,
             evidence={"in_flight": in_flight, "limit": limit, "instances": instances},
             thread=message_facts.build_thread("bulkhead", subject),
-            facts={"to_do": "See what takes so long, or raise its limit."},
+            facts={"to_do": "Find out what takes so long, or raise the limit."},
         )

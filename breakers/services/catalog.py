@@ -125,7 +125,7 @@ def require_new(slug: str) -> None:
     """Raise :class:`Conflict` if the service is registered; lock the registry until commit."""
     publication.lock()
     if is_known(slug):
-        raise Conflict(f"{slug} is registered already; change it with PUT.")
+        raise Conflict(f"{slug} is already registered. Use PUT to change it.")
 
 
 def is_known(slug: str) -> bool:
@@ -143,7 +143,7 @@ def validate_service(slug: str, fields: Mapping[str, Any]) -> State:
     for field in SERVICE_LISTS:
         found[field] = _read_list(field, fields.get(field), errors)
     if wrong := [one for one in found["used_by"] if not names.is_slug(one)]:
-        json_values.add_error(errors, "used_by", f"{wrong[0][:80]!r} is no service's slug.")
+        json_values.add_error(errors, "used_by", f"{wrong[0][:80]!r} is not the slug of a service.")
     kind = fields.get("kind") or Service.Kind.SERVICE.value
     found["kind"] = json_values.read_choice("kind", kind, tuple(Service.Kind.values), errors)
     found["level"] = json_values.read_integer("level", fields.get("level", 1), 1, 3, errors)
@@ -161,7 +161,7 @@ def validate_channel(name: str, fields: Mapping[str, Any]) -> State:
     errors: json_values.Errors = {}
     json_values.refuse_unknown("", fields, CHANNEL_FIELDS, errors)
     if not json_values.read_text("name", name, 200, errors):
-        json_values.add_error(errors, "name", "Give it a name.")
+        json_values.add_error(errors, "name", "Enter a name.")
     found = _read_texts(fields, CHANNEL_TEXTS, errors)
     kind = fields.get("kind")
     found["kind"] = json_values.read_choice("kind", kind, tuple(Channel.Kind.values), errors)

@@ -124,7 +124,7 @@ def _compare_services(run: _Comparison) -> None:
     for slug in {**folder.services, **folder.retries}:
         before = registered_states.get(slug)
         if slug not in folder.services and (speaks_of_services or before is None):
-            run.errors[f"{configuration.RETRY}: workers: {slug}"] = ["There is no such service."]
+            run.errors[f"{configuration.RETRY}: workers: {slug}"] = ["This service doesn't exist."]
             continue
         fields = {**folder.services[slug]} if slug in folder.services else {**(before or {})}
         if slug in folder.retries:
@@ -148,7 +148,9 @@ def _compare_dependencies(run: _Comparison, registered_states: Mapping[str, Stat
     for name, fields in run.folder.dependencies.items():
         before = registered_states.get(name)
         if before is None and configuration.TIMEOUT not in run.folder.files:
-            run.errors[name] = [f"It is not registered, and {configuration.TIMEOUT} is not there."]
+            run.errors[name] = [
+                f"It is not registered, and the folder has no {configuration.TIMEOUT}."
+            ]
             continue
         unchanged = {field: (before or {}).get(field) for field in run.folder.silent_on}
         check = partial(registry.validate_fields, {**unchanged, **fields})

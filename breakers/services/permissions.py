@@ -18,11 +18,11 @@ def require_admin(actor: Actor) -> None:
         return
     if actor.is_person:
         raise Forbidden(
-            f"Your role, {actor.role}, may not change what is registered; an admin may.",
+            f"Only admins can change the registry; your role is {actor.role}.",
             scope=SCOPE,
         )
     actor.require(SCOPE)
     raise Forbidden(
-        "This token's owner may not change what is registered; a token of an admin may.",
+        "Only a token owned by an admin can change the registry.",
         scope=SCOPE,
     )

@@ -132,7 +132,7 @@ def require_new(caller: str, callee: str) -> None:
     publication.lock()
     found = Dependency.objects.for_pair(caller, callee).first()
     if found is not None and is_registered(found):
-        raise Conflict(f"{found.name} is registered already; change it with PUT.")
+        raise Conflict(f"{found.name} is already registered. Use PUT to change it.")
 
 
 def is_registered(dependency: Dependency) -> bool:
@@ -187,7 +187,7 @@ def require_capacity(more: int) -> None:
     registered = Dependency.objects.registered().exclude(document={}).count()
     if registered + more > names.MAX_REGISTERED:
         limit = f"{names.MAX_REGISTERED:,}"
-        raise Conflict(f"No more than {limit} dependencies may be registered here.")
+        raise Conflict(f"At most {limit} dependencies can be registered.")
 
 
 def lock_dependencies(wanted: Collection[str]) -> dict[str, Dependency]:
@@ -206,7 +206,7 @@ def _get_or_create(caller: str, callee: str, now: datetime) -> Dependency:
         Dependency.objects.bulk_create([new], ignore_conflicts=True)
         found = _lock_row(caller, callee)
     if found is None:  # It was purged meanwhile.
-        raise Conflict(f"{names.dependency_name(caller, callee)} changed just now; try again.")
+        raise Conflict(f"{names.dependency_name(caller, callee)} was just changed; try again.")
     return found
 
 
@@ -217,4 +217,4 @@ def _lock_row(caller: str, callee: str) -> Dependency | None:
 
 
 def _not_found() -> NotFound:
-    return NotFound("There is no such dependency; it may be registered with PUT.")
+    return NotFound("This dependency doesn't exist. Use PUT to register it.")

@@ -15,7 +15,7 @@ TRANSITIONS = _long_term(
     model="breakers.Transition",
     since="received_at",
     order="received_at",
-    why="The history of breakers, for the page of a dependency and the weekly report.",
+    why="State changes of breakers, for a dependency's page and the weekly report.",
 )
 MINUTES = _rule(
     name="breaker-minutes",
@@ -23,15 +23,15 @@ MINUTES = _rule(
     period=MINUTES_KEPT,
     since="minute",
     order="minute",
-    why="How breakers stood by the minute; threshold rules look back as far at most.",
+    why="States of breakers by the minute; the furthest that threshold rules look back.",
 )
 ALARMS = _long_term(
     name="breaker-alarms",
     model="breakers.Alarm",
     where="closed_at < %(before)s",
     since="since",
-    why="Outages of a provider that are over.",
-    exempt="What is open.",
+    why="Past outages.",
+    exempt="Open items.",
 )
 # States of forgotten instances, or of earlier boots.
 STATES = _rule(
@@ -41,8 +41,8 @@ STATES = _rule(
     where=f"changed_at < %(before)s AND NOT EXISTS (SELECT FROM {INSTANCES}"
     " WHERE i.id = it.instance AND i.boot = it.boot)",
     since="changed_at",
-    why="What instances said last of their breakers.",
-    exempt="Those of instances that run.",
+    why="Last reported state of each instance's breakers.",
+    exempt="States of running instances.",
 )
 RULES = (TRANSITIONS, MINUTES, ALARMS, STATES)
 

@@ -32,7 +32,7 @@ def test_address_is_taken_apart(url, asked):
         ("https://u:p@x/", "user"),
         ("https://:@x/", "user"),
         ("tcp://redis", "port"),
-        ("tcp://redis:6379/0", "nothing more"),
+        ("tcp://redis:6379/0", "without a path"),
         ("tcp://redis:0", "Must be"),
         ("https://", "Must be"),
         ("https://a..b/", "Must be"),

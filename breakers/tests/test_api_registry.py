@@ -292,7 +292,7 @@ def test_operators_force_and_do_not_register(operator):
             caller.post("/services/", {"slug": "vision"}),
         ]
         assert {answer.status_code for answer in refused} == {403}
-        assert all("admin may" in answer.json()["detail"] for answer in refused)
+        assert all("can change the registry" in answer.json()["detail"] for answer in refused)
         assert caller.send("put", f"{ONE}override", FORCE).status_code == 200
 
 
@@ -353,7 +353,7 @@ def test_body_that_names_another_pair_than_the_address_is_refused(admin):
     same = admin.send("put", ONE, {**POLICY, "caller": "core", "callee": "oracle"})
 
     assert response.status_code == 400
-    assert response.json()["errors"] == {"callee": ["The address says oracle."]}
+    assert response.json()["errors"] == {"callee": ["Must equal oracle, the value in the path."]}
     assert same.status_code == 201
 
 

@@ -21,7 +21,7 @@ def test_alerts_wait_but_not_twice_with_an_open_breaker():
     (found,) = alerts.list_alerts_and_gaps(NOW)
 
     assert found.title[:12] == "50 % of the "
-    assert found.detail.endswith("See whether its callee is slow, or the timeout too short.")
+    assert found.detail.endswith("Check whether the callee is slow or the timeout too short.")
     assert len(attention.list_open_breakers(NOW)) == 1
 
 

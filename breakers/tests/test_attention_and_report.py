@@ -111,7 +111,7 @@ def test_an_override_that_nobody_is_there_to_go_by_says_so():
     (items,) = attention.list_overrides(NOW + MINUTE)
 
     assert items.severity == "warning"
-    assert items.detail.startswith("No instance of core reports, so none has confirmed it.")
+    assert items.detail.startswith("No instance of core is reporting, so none has confirmed it.")
 
 
 def test_open_breakers_of_services_wait_and_forced_ones_do_not():
@@ -140,19 +140,19 @@ def test_whoever_does_not_go_by_an_override_is_named_after_a_minute():
     assert (before.severity, before.detail[:6]) == ("info", "Set by")
 
     assert items.severity == "warning"
-    assert items.detail.startswith("1 of 2 instances apply it; not yet core/a2.")
+    assert items.detail.startswith("Applied by 1 of 2 instances; not yet by core/a2.")
 
 
 def test_a_store_that_is_away_waits_and_a_grave_one_is_critical():
     for slug, level in (("redis", 2), ("weaver", 1)):
         service(slug, name=slug.title(), level=level, probe_url="tcp://redis:6379")
-        Probe.objects.create(service_id=slug, is_away=True, since=NOW, error="no connection")
+        Probe.objects.create(service_id=slug, is_away=True, since=NOW, error="connection failed")
 
     items = attention.list_away_probes(NOW)
 
     assert [(one.title, one.severity) for one in items] == [
-        ("Redis does not answer", "critical"),
-        ("Weaver does not answer", "warning"),
+        ("Redis does not respond", "critical"),
+        ("Weaver does not respond", "warning"),
     ]
 
 
@@ -182,9 +182,10 @@ def test_the_report_counts_trips_and_how_long_the_longest_was_open():
 
     section = report.breakers_section(START, END, NOW)
 
-    assert section.summary == (
-        "Breakers of 1 dependency opened 3 times; the longest, of core->oracle, for 4 min."
-        " 1 of 1 was not reporting, 1 of them critical."
+    assert (
+        section.summary
+        == "Breakers of 1 dependency opened 3 times; the longest, of core->oracle, stayed open for"
+        " 4 min. 1 of 1 was not reporting, 1 of them critical."
     )
     (row,) = section.rows
     assert row.cells["trips"] == 3
@@ -226,9 +227,10 @@ def test_the_longest_and_the_gravest_count_beyond_the_rows_that_are_shown():
     section = report.breakers_section(START, END, NOW)
 
     assert (len(section.rows), section.total, section.tone) == (50, 51, "warn")
-    assert section.summary == (
-        "Breakers of 51 dependencies opened 101 times; the longest, of zebra->last, for 1 h."
-        " 51 of 51 were not reporting, 1 of them critical."
+    assert (
+        section.summary
+        == "Breakers of 51 dependencies opened 101 times; the longest, of zebra->last, stayed open"
+        " for 1 h. 51 of 51 were not reporting, 1 of them critical."
     )
 
 

@@ -175,7 +175,7 @@ def test_key_that_stands_twice_is_refused():
     errors = wrong(timeout="dependencies:\n  a->b: {timeout_ms: 1}\n  a->b: {timeout_ms: 2}\n")
 
     assert list(errors) == ["timeout.yaml"]
-    assert "'a->b' is there twice" in errors["timeout.yaml"][0]
+    assert "'a->b' is listed twice" in errors["timeout.yaml"][0]
 
 
 def test_anchor_may_be_merged_and_overruled():
@@ -283,6 +283,6 @@ def test_tier_of_this_folder_alone_gives_its_numbers_and_is_told():
 
     assert folder.dependencies["a->b"]["bulkhead"] == {"limit": 9, "queue": 2}
     assert folder.remarks == (
-        "bulkhead.yaml: only this folder knows the tier vip: its numbers are taken.",
+        "bulkhead.yaml: the tier vip is defined only in this folder, so its numbers were copied.",
     )
     assert policy.validate_policy(folder.dependencies["a->b"])["bulkhead"]["limit"] == 9

@@ -53,7 +53,7 @@ def test_shipped_folder_is_loaded_whole_and_the_trail_stays_intact():
     code, said, _ = load(SHIPPED)
 
     assert code == 0
-    assert said.rstrip().endswith("61 new, 0 changed, 0 the same.")
+    assert said.rstrip().endswith("61 new, 0 changed, 0 unchanged.")
     assert (Service.objects.count(), Channel.objects.count()) == (19, 17)
     assert Dependency.objects.count() == 21
     assert audit.verify().intact
@@ -65,7 +65,7 @@ def test_second_load_changes_nothing():
 
     _, said, _ = load(SHIPPED)
 
-    assert said.rstrip().endswith("0 new, 0 changed, 61 the same.")
+    assert said.rstrip().endswith("0 new, 0 changed, 61 unchanged.")
     assert AuditEntry.objects.count() == rows
     assert Registry.objects.get().version == 1
 
@@ -89,7 +89,7 @@ def test_dry_run_says_the_same_and_does_nothing(folder):
 
     assert code == 0
     assert "+ dependency core->oracle" in said
-    assert "Would be: 3 new, 0 changed, 0 the same." in said
+    assert "Dry run: 3 new, 0 changed, 0 unchanged." in said
     assert not Dependency.objects.exists()
     assert not AuditEntry.objects.exists()
     assert Registry.objects.get().version == 0
@@ -104,7 +104,7 @@ def test_one_wrong_value_stops_all_of_it_and_is_named(folder):
     assert code == 1
     assert "breaker.yaml: core->oracle: failure_count: Must be a whole number" in said
     assert "services.yaml: services: oracle: level: Must be from 1 to 3" in said
-    assert "Nothing was changed." in said
+    assert "Nothing changed." in said
     assert not Service.objects.exists()
 
 
@@ -112,7 +112,7 @@ def test_folder_that_is_not_there_is_told(tmp_path):
     code, _, said = load(tmp_path / "nowhere")
 
     assert code == 1
-    assert "There is no such folder." in said
+    assert "This folder doesn't exist." in said
 
 
 def test_what_was_edited_in_the_console_is_overwritten_and_told(folder):
@@ -133,7 +133,7 @@ def test_what_was_edited_in_the_console_can_be_kept(folder):
     _, said, _ = load(folder, "--keep-edited")
 
     assert "= dependency core->oracle (changed by user:ada on " in said
-    assert "1 kept as edited" in said
+    assert "1 kept with edits" in said
     assert registry.find_dependency("core", "oracle").document["timeout_ms"] == 5000
 
 
@@ -162,7 +162,7 @@ def test_what_stands_in_no_file_is_left_alone(folder):
 
     _, said, _ = load(folder)
 
-    assert "dependency core->legacy stands in no file; left alone" in said
+    assert "dependency core->legacy is in none of the files; not changed" in said
     assert registry.find_dependency("core", "legacy").document["timeout_ms"] == 60_000
 
 
@@ -315,5 +315,5 @@ def test_folder_without_room_changes_nothing(folder):
 
     assert code == 1
     assert "20,000" in said
-    assert "Nothing was changed." in said
+    assert "Nothing changed." in said
     assert not Service.objects.exists()

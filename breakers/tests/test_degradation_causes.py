@@ -74,7 +74,7 @@ def test_a_store_that_does_not_answer_degrades_by_its_level():
     degradation_causes.report_causes(NOW)
 
     assert level() == 2
-    assert services.load_document()["causes"] == ["Redis does not answer when it is asked."]
+    assert services.load_document()["causes"] == ["Redis does not respond to its probe."]
 
 
 def test_a_few_open_instances_are_the_lowest_level_and_half_of_them_the_callees():
@@ -206,7 +206,7 @@ def test_a_change_of_the_level_is_told_once_and_audited(settings):
     (message,) = list_outbox_messages("degradation.changed")
     notice = renderer.render(message.event, message.payload)
     assert notice.title == "Degradation: level 1, DEGRADED"
-    assert ("Gone meanwhile", "NL2SQL") in notice.lines
+    assert ("Lost", "NL2SQL") in notice.lines
     assert message.severity == "warning"
     (row,) = AuditEntry.objects.filter(action="degradation.changed")
     assert row.target == "degradation"

@@ -62,7 +62,7 @@ def test_an_instance_that_has_not_reported_since_the_question_holds():
     ("report", "why"),
     [
         ({"state": "half_open"}, "it is half-open in 1 of 1 instance"),
-        ({"mode": "forced_closed"}, "an override blinds 1 of 1 instance"),
+        ({"mode": "forced_closed"}, "an override hides the state in 1 of 1 instance"),
         ({"at": NOW - 31 * SECOND, "state": "open"}, f"no instance has reported {ORACLE}"),
     ],
 )

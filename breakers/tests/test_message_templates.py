@@ -60,7 +60,7 @@ def test_its_end_says_how_it_ended_and_what_it_was_for():
     assert title == "core->oracle is no longer overridden (forced_open: removed)"
     assert lines["Ended by"] == "system:kim"
     assert lines["Why"] == "the provider is sound again"
-    assert lines["It was set because"] == "the provider answers nonsense, INC-77"
+    assert lines["Reason for the override"] == "the provider answers nonsense, INC-77"
 
 
 def test_an_outage_says_what_was_seen_and_what_is_done():
@@ -74,8 +74,8 @@ def test_an_outage_says_what_was_seen_and_what_is_done():
 
     _, title, lines, _ = read("outage.acted")
 
-    assert title == "Outage of core->oracle: asked to stop segment:oracle"
-    assert lines["What was seen"] == (
-        "The breaker of core->oracle is open in 1 of 1 instances; it began more than 2 s ago."
+    assert title == "Outage of core->oracle: requested to engage segment:oracle"
+    assert lines["Observed"] == (
+        "The breaker of core->oracle is open in 1 of 1 instances; this began more than 2 s ago."
     )
-    assert lines["The policy"] == "trip at 50% open"
+    assert lines["Policy"] == "trip at 50% open"

@@ -223,8 +223,8 @@ def test_a_policy_that_is_taken_away_says_so_and_not_that_it_is_over():
 
     (message,) = list_outbox_messages("outage.over")
     notice = renderer.render(message.event, message.payload)
-    assert notice.title == "The outage that core->oracle reported is watched no more"
-    assert notice.lines[0][1].startswith("Its policy for outages was taken away")
+    assert notice.title == "Outage of core->oracle is no longer watched"
+    assert notice.lines[0][1].startswith("Its outage policy was removed")
     assert TripRequest.objects.order_by("pk").last().is_over
 
 

@@ -10,7 +10,7 @@ from switches.tests.browsers import Tags, browser_as, page, text
 pytestmark = pytest.mark.django_db
 
 NEO4J = Cause(
-    1, "neo4j", "Neo4j does not answer.", fails=("NL2SQL", "Ontology"), works=("Cases", "Watches")
+    1, "neo4j", "Neo4j does not respond.", fails=("NL2SQL", "Ontology"), works=("Cases", "Watches")
 )
 
 
@@ -27,7 +27,7 @@ def test_every_page_says_level_cause_and_what_works(path):
     page_text = text(page(browser_as("viewer").get(path)))
 
     assert "Degraded level 1 of 3" in page_text.replace("Degradedlevel", "Degraded level")
-    assert "Neo4j does not answer." in page_text
+    assert "Neo4j does not respond." in page_text
     assert "Does not work: NL2SQL · Ontology" in page_text
     assert "Works: Cases · Watches" in page_text
 
@@ -43,12 +43,12 @@ def test_bar_asks_for_itself_and_carries_the_time():
 
 
 def test_more_causes_are_counted_beside_the_worst():
-    worse = Cause(2, "redis-main", "The main Redis does not answer.")
+    worse = Cause(2, "redis-main", "The main Redis does not respond.")
     services.report([NEO4J, worse], db_now())
 
     page_text = text(page(browser_as("viewer").get("/degradation/")))
 
-    assert page_text.index("The main Redis does not answer.") < page_text.index("Neo4j")
+    assert page_text.index("The main Redis does not respond.") < page_text.index("Neo4j")
     assert "And 1 more." in page_text
 
 

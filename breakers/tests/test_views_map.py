@@ -220,7 +220,7 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
     [
         (None, "Not checked yet"),
         ({"error": "inside is not on the public internet"}, "Not allowed to check"),
-        ({"error": "no connection", "failures": 2}, "No answer"),
+        ({"error": "connection failed", "failures": 2}, "No answer"),
         ({"took_ms": 1.2}, "Answers"),
     ],
 )

@@ -164,7 +164,7 @@ def test_form_opened_before_somebody_elses_change_overwrites_nothing():
 
     row.refresh_from_db()
     assert response.status_code == 409
-    assert "Somebody else has changed this policy" in page(response)
+    assert "Someone else changed this policy" in page(response)
     assert (row.document["timeout_ms"], row.owner) == (10_000, "")
 
 
@@ -182,11 +182,11 @@ def test_nothing_different_is_no_change():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("timeout_ms", "soon", "Write a whole number."),
+        ("timeout_ms", "soon", "Enter a whole number."),
         ("breaker.failure_rate", "2", "Must be from 0.0001 to 1."),
-        ("fallback.chain", "{broken", "has to be JSON"),
-        ("routes", "/a soon", "Line 1: write the pattern, then milliseconds."),
-        ("on_outage.switch", "x", "Name the switch to stop"),
+        ("fallback.chain", "{broken", "must be JSON"),
+        ("routes", "/a soon", "Line 1: enter a pattern, then milliseconds."),
+        ("on_outage.switch", "x", "Name the switch to engage"),
         ("runbook_url", "wiki", "http://"),
     ],
 )
@@ -236,7 +236,7 @@ def test_policies_are_the_admins_and_others_see_no_way_to_them():
     for role in ("viewer", "operator", "approver"):
         assert not any(link in html for html in seen_by[role] for link in links)
     assert {answer.status_code for answer in answers} == {403}
-    assert "an admin may" in text(page(answers[-1]))
+    assert "Only admins can" in text(page(answers[-1]))
 
 
 def test_one_that_nobody_has_heard_of_is_registered_by_hand():
@@ -257,7 +257,7 @@ def test_one_that_nobody_has_heard_of_is_registered_by_hand():
     assert Dependency.objects.get().document["timeout_ms"] == 5000
     assert "Registered: core → oracle" in text(page(browser.get(saved["Location"])))
     again = browser.get("/breakers/new/?caller=core&callee=oracle", follow=True)
-    assert "is registered already" in text(page(again))
+    assert "is already registered" in text(page(again))
 
 
 def test_names_in_the_address_of_a_dialog_lead_out_of_it():

@@ -207,7 +207,7 @@ def render_refusal(
     dependency: Dependency,
     detail: str,
     *,
-    heading: str = "Nothing was changed",
+    heading: str = "Nothing changed",
 ) -> HttpResponse:
     context = {"heading": heading, "detail": detail, "dependency": dependency}
     return show(request, "breakers/notice.html", context, status=409)

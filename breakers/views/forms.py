@@ -195,9 +195,9 @@ def _parse_value(parameter: Parameter, text: str, errors: Errors) -> Any:
                 return text
     except ValueError:
         messages = {
-            "whole": "Write a whole number.",
-            "number": "Write a number.",
-            "chain": "A line that begins with { has to be JSON.",
+            "whole": "Enter a whole number.",
+            "number": "Enter a number.",
+            "chain": "A line that begins with { must be JSON.",
         }
         add_error(errors, parameter.path, messages[parameter.kind])
         return None
@@ -209,7 +209,7 @@ def _parse_routes(text: str, errors: Errors) -> Iterator[dict[str, Any]]:
         pattern, _, rest = line.partition(" ")
         milliseconds, _, reason = rest.strip().partition(" ")
         if not milliseconds.isdecimal():
-            add_error(errors, "routes", f"Line {number}: write the pattern, then milliseconds.")
+            add_error(errors, "routes", f"Line {number}: enter a pattern, then milliseconds.")
             continue
         route = {"pattern": pattern, "timeout_ms": int(milliseconds)}
         yield {**route, "reason": reason.strip()} if reason.strip() else route
@@ -225,7 +225,7 @@ def _parse_outage(texts: Mapping[str, str], errors: Errors) -> dict[str, Any]:
             try:
                 found[name] = float(given[name])
             except ValueError:
-                add_error(errors, f"on_outage.{name}", "Write a number.")
+                add_error(errors, f"on_outage.{name}", "Enter a number.")
     if given["expires_in"]:
         found["expires_in"] = given["expires_in"]
     if given["switch"] and given["action"] == "trip":

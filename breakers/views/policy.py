@@ -48,7 +48,7 @@ def new_dependency(request: PersonRequest) -> HttpResponse:
         else:
             found = Dependency.objects.for_pair(caller, callee).first()
             if found is not None and registry.is_registered(found):
-                messages.info(request, f"{found.name} is registered already. This is its policy.")
+                messages.info(request, f"{found.name} is already registered. This is its policy.")
             path = reverse("dependency_edit", args=[caller, callee])
             return HttpResponseClientRedirect(path) if request.htmx else redirect(path)
     services = Service.objects.order_by("slug").values_list("slug", flat=True)[:MAX_SUGGESTED]
@@ -84,7 +84,7 @@ def _save(
     caller, callee = dependency.caller, dependency.callee
     count = len(context["changes"])
     if not count and registry.is_registered(dependency):
-        messages.info(request, f"No changes: {caller} → {callee} stays as it was.")
+        messages.info(request, "No changes to save.")
         return redirect("dependency_page", caller=caller, callee=callee)
     try:
         with transaction.atomic():
@@ -92,7 +92,7 @@ def _save(
             present = _find_or_new(caller, callee)
             if request.POST.get("seen") != _policy_version(present):
                 raise Conflict(
-                    "Somebody else has changed this policy since you opened it. Reload the page."
+                    "Someone else changed this policy since you opened it. Reload the page."
                 )
             registry.put_dependency(
                 caller=caller,

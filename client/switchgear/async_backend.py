@@ -54,7 +54,7 @@ def require_asyncio(what: str, instead: str) -> None:
     `what` names the feature that needs asyncio, `instead` the alternative, both for the message.
     """
     if trio_here() is not None:
-        raise RuntimeError(f"{what} needs asyncio and does not work under trio: {instead}")
+        raise RuntimeError(f"{what} requires asyncio and does not work with trio: {instead}")
 
 
 class AsyncBell:
@@ -102,7 +102,7 @@ class AsyncioScope:
     def __init__(self) -> None:
         task = _asyncio_task()
         if task is None:
-            raise RuntimeError("only a call in a task of asyncio or trio can be cancelled")
+            raise RuntimeError("only calls in an asyncio or trio task can be cancelled")
         self._task = task
         self._cancelling = task.cancelling()
         self._has_fired = self._is_over = False

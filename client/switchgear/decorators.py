@@ -76,7 +76,7 @@ def wrap_by_kind(
     if _has_kind(inspect.isgeneratorfunction, given) or is_async_generator_function(given):
         if generator is None:
             raise TypeError(
-                f"{what} can't be put around a generator: its items are used before its end"
+                f"{what} can't decorate a generator, whose items are used before it ends"
             )
         made = generator(given)
     elif not is_coroutine and _wraps_coroutine_function(given):
@@ -96,8 +96,8 @@ def refuse_coroutine(given: "CoroutineType[Any, Any, Any]") -> NoReturn:
     name = given.__qualname__
     given.close()
     raise NotAwaited(
-        f"a plain function gave the coroutine {name:.100}: decorate a coroutine function, one"
-        " that awaits it, or give it to arun"
+        f"a plain function returned the coroutine {name:.100}: decorate a coroutine function, or"
+        " pass the coroutine to arun"
     )
 
 

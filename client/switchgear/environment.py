@@ -43,7 +43,9 @@ def client_arguments(given: Mapping[str, Any], *, strict: bool) -> tuple[dict[st
     for problem in problems:
         log.error("switchgear: %s", problem)
     if not is_url_given and not problems:
-        log.warning("switchgear: SWITCHGEAR_URL is not set: nothing is engaged from outside")
+        log.warning(
+            "switchgear: SWITCHGEAR_URL is not set, so no switches are received from a console"
+        )
     if unknown := unknown_variables(os.environ):
         log.warning("switchgear: unknown variables, which have no effect: %s", ", ".join(unknown))
     return arguments, problems
@@ -87,14 +89,14 @@ def _read_console(found: dict[str, object], given: Mapping[str, object]) -> list
     has_console = given.get("url", found.get("url")) is not None
     if "url" in found and (wrong := url_problem(str(found["url"]))) is not None:
         found["url"] = None
-        problems.append(f"SWITCHGEAR_URL is wrong: {wrong}")
+        problems.append(f"SWITCHGEAR_URL is invalid: {wrong}")
     elif not has_console and "url" not in given and "token" in found:
         problems.append("SWITCHGEAR_URL is not set, although SWITCHGEAR_TOKEN is")
     if has_console and "token" not in given and not given.get("offline"):
         wrong = token_problem(str(found.get("token", "")))
         if wrong is not None:
             is_set = found.pop("token", None) is not None
-            problems.append(f"SWITCHGEAR_TOKEN is {'wrong' if is_set else 'not set'}: {wrong}")
+            problems.append(f"SWITCHGEAR_TOKEN is {'invalid' if is_set else 'not set'}: {wrong}")
     if problems:
         found["offline"] = True
     return problems

@@ -121,7 +121,7 @@ def _call_plain(function: Callable[[], Any]) -> Any:
     value = function()
     if iscoroutine(value):
         value.close()
-        raise TypeError("got a coroutine, which only a coroutine function could await")
+        raise TypeError("got a coroutine, which only a coroutine function can await")
     return value
 
 

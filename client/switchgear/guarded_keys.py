@@ -10,8 +10,8 @@ from switchgear.evaluation.evaluation_view import EvaluationView
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.refusals import Refused
 
-NOTHING_KNOWN = "nothing is known of what is engaged, and this guard blocks then"
-NO_KEY = "a key of this call is not valid, and this guard blocks unknown calls"
+NOTHING_KNOWN = "no snapshot yet, and this guard blocks unknown calls"
+NO_KEY = "a key of this call is invalid, and this guard blocks unknown calls"
 
 
 class SwitchEngaged(Refused):

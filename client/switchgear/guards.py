@@ -100,10 +100,10 @@ class Guard:
         for name, find in self._finders.items():
             if isinstance(find, type) and isinstance(find, Iterable):
                 raise TypeError(
-                    f"{name} can't be the class {find.__name__}: give its members' keys"
+                    f"{name} can't be the class {find.__name__}: pass the keys of its members"
                 )
             if is_coroutine_function(find):
-                raise TypeError(f"{name} can't be found by a coroutine function")
+                raise TypeError(f"{name} can't be determined by a coroutine function")
         self._fixed: dict[str, Any] = {
             name: each if name == "targeting_key" else _freeze_keys(name, each)
             for name, each in given.items()
@@ -272,8 +272,8 @@ def _freeze_keys(name: str, keys: object) -> str | tuple[str, ...] | None:
         if (text := key_text(key)) is None:
             kind = type(key).__name__
             raise TypeError(
-                f"{name} must be a {KEY_TYPES}, several of them, or a function that finds them in"
-                f" the arguments of a call, not {kind:.100}"
+                f"{name} must be a {KEY_TYPES}, a collection of them, or a function that returns"
+                f" them from a call's arguments, not {kind:.100}"
             )
         texts.append(text)
     is_one = isinstance(keys, str) or not isinstance(keys, Iterable)

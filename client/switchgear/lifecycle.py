@@ -108,7 +108,7 @@ def _after_fork_in_child() -> None:
             parents.follower.close_in_child()
             parents.policy_followers.close_in_child()
         except Exception:  # It must not reach the caller of fork, nor skip other clients.
-            log.exception("switchgear: a client does not go on after a fork")
+            log.exception("switchgear: a client can't be used after a fork")
         if weakref.ref(client) in _open:
             _open[weakref.ref(client)] = client._workers
 

@@ -37,7 +37,7 @@ class CircuitOpen(Refused):
         self.last_failure = last_failure
 
     def __str__(self) -> str:
-        again = "" if self.retry_after is None else f", again in {self.retry_after:.1f} s"
+        again = "" if self.retry_after is None else f"; retry in {self.retry_after:.1f} s"
         why = f": {self.last_failure}" if self.last_failure else ""
         return f"the breaker of {self.dependency} is open{again}{why}"
 
@@ -54,7 +54,7 @@ class BulkheadFull(Refused):
         self.why = why
 
     def __str__(self) -> str:
-        return f"the bulkhead {self.name} has no place: {self.why}"
+        return f"the bulkhead {self.name} is full: {self.why}"
 
 
 def refusal_in(error: BaseException, deepest: int = MAX_DEPTH) -> Refused | None:

@@ -109,7 +109,7 @@ def make_settings(
     parts = urlsplit(settings.url or "")
     is_local = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if settings.has_console and parts.scheme == "http" and not is_local:
-        log.warning("switchgear: the token goes over the network unencrypted: url is http")
+        log.warning("switchgear: the token is sent unencrypted, because url is http")
     if settings.forced:
         log.warning("switchgear: forced engaged: %s", ", ".join(sorted(settings.forced)))
     return settings, problems
@@ -158,8 +158,8 @@ def default_state_dir() -> Path | None:
         return Path(tempfile.gettempdir(), f"switchgear-{os.getuid()}")
     except OSError:
         log.warning(
-            "switchgear: there is no folder to keep the last good snapshot in: until the console"
-            " answers nothing is engaged; set SWITCHGEAR_STATE_DIR"
+            "switchgear: no folder to store the last good snapshot, so nothing is engaged at start"
+            " until the console responds; set SWITCHGEAR_STATE_DIR"
         )
         return None
 

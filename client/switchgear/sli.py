@@ -48,7 +48,7 @@ class SLI:
             if not self._is_warned:
                 self._is_warned = True
                 log.warning(
-                    "switchgear: SLI %s: %.50r good of %.50r events can't be, and is left out",
+                    "switchgear: SLI %s: ignored invalid counts, %.50r good of %.50r events",
                     *(self.name, good, total),
                 )
             return
@@ -162,12 +162,12 @@ class Indicators:
     def _create(self, name: str) -> SLI:
         is_name = isinstance(name, str) and name.isprintable()
         is_valid = is_name and 0 < len(name.encode()) <= MAX_NAME_BYTES
-        why = "" if is_valid else "that is no name of an SLO"
+        why = "" if is_valid else "not a valid SLO name"
         with self._lock:
             if not why and (name in self._slis or len(self._slis) < MAX_NAMES):
                 return self._slis.setdefault(name, SLI(name))
             if self._warnings < MAX_WARNINGS:
                 self._warnings += 1
-                why = why or f"there are {MAX_NAMES} others"
+                why = why or f"there are already {MAX_NAMES} SLIs"
                 log.warning("switchgear: SLI %.100r is not reported: %s", name, why)
             return self._spare

@@ -34,7 +34,7 @@ def warn_without_threads() -> None:
         missing.append("lazy-apps = true (or py-call-osafterfork = true)")
     if missing:
         log.warning(
-            "switchgear: uWSGI's workers will not receive changes: set %s", " and ".join(missing)
+            "switchgear: uWSGI workers will not receive changes: set %s", " and ".join(missing)
         )
 
 

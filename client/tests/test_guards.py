@@ -196,7 +196,7 @@ def test_unknown_is_allowed_and_blocks_only_where_the_guard_says_so():
     assert stopped.value.switch is None
     assert stopped.value.decision.known is False
     assert stopped.value.decision.allowed is False
-    assert "nothing is known" in str(stopped.value)
+    assert "no snapshot yet" in str(stopped.value)
 
 
 def test_key_that_no_switch_can_have_is_unknown(console):

@@ -116,7 +116,7 @@ def test_found_key_of_a_wrong_type_runs_counted_as_unknown_with_one_error(
     assert [answer(0.5), answer(0.25)] == ["hello"] * 2
     assert gear.status().unknown == 2
     [error] = errors(caplog)
-    assert "segment can't be of type float" in error
+    assert "segment has the unsupported type float" in error
 
 
 def test_found_key_of_a_wrong_type_is_stopped_where_unknown_blocks() -> None:
@@ -126,7 +126,7 @@ def test_found_key_of_a_wrong_type_is_stopped_where_unknown_blocks() -> None:
     def answer(tenant: float) -> None:
         raise AssertionError("this must not run")
 
-    with pytest.raises(SwitchEngaged, match="a key of this call is not valid") as stopped:
+    with pytest.raises(SwitchEngaged, match="a key of this call is invalid") as stopped:
         answer(0.5)
     assert stopped.value.switch is None
     assert not stopped.value.decision.known

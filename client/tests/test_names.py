@@ -29,5 +29,5 @@ def test_another_name_is_refused(origin):
     "pattern", ["", "a=b", "{stream}={stream}", "a:{stream}", "{stream}{stream}=a:{stream}"]
 )
 def test_a_pattern_that_maps_nothing_is_refused(pattern):
-    with pytest.raises(ValueError, match="needs"):
+    with pytest.raises(ValueError, match="must each contain"):
         Names.parse(pattern)

@@ -23,7 +23,7 @@ def create(path: Path, url: str) -> Manifest:
     and :class:`Unavailable` if reading or writing fails.
     """
     if not path.parent.is_dir():
-        raise InvalidInput({"FILE": [f"there is no folder {path.parent}."]})
+        raise InvalidInput({"FILE": [f"the folder {path.parent} doesn't exist."]})
     try:
         return file.write(path, lambda take: _dump(url, take))
     except OSError as error:
@@ -41,7 +41,7 @@ def _dump(url: str, take: Callable[[bytes], None]) -> Manifest:
                 description = manifest.describe_database(cursor)
             except psycopg.errors.UndefinedTable as error:
                 raise InvalidInput(
-                    {"DATABASE_URL": ["this database is not an installation's."]}
+                    {"DATABASE_URL": ["this database has no Switchgear installation."]}
                 ) from error
         command = [
             str(pg_programs.find("pg_dump", at_least=description.postgres)),

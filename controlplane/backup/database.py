@@ -102,13 +102,13 @@ def drop_fresh_tables(database: Database) -> None:
     own = {*connection.introspection.django_table_names(), "django_migrations"}
     if others := sorted(set(present) - own):
         raise Conflict(
-            f"This database is not only an installation's: it has {others[0]}, too. Restore into"
-            " an empty one."
+            f"This database also contains other data, such as {others[0]}. Restore into an empty"
+            " database."
         )
     if used:
         raise Conflict(
-            "This database is in use: somebody has signed in, made a token or stopped something."
-            " Restore into an empty one."
+            "This database is in use: someone has signed in, created a token or engaged a switch."
+            " Restore into an empty database."
         )
     functions = [name for (name,) in database.execute(_FUNCTIONS).fetchall()]
     with database.transaction():

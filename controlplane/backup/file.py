@@ -31,7 +31,7 @@ def write(path: Path, fill: Callable[[Callable[[bytes], None]], Manifest]) -> Ma
     writing fails. The leftovers of a killed run are overwritten.
     """
     if path.exists():
-        raise Conflict(f"{path} exists. Give the backup another name, or move that one away.")
+        raise Conflict(f"{path} already exists. Use another name, or move the existing file.")
     draft = path.with_name(f"{path.name}.part")
     with _lock_draft(draft) as file:
         manifest = _write_archive(file, fill)
@@ -55,7 +55,7 @@ def read_manifest(path: Path) -> Manifest:
             digest.update(piece)
             size += len(piece)
     if (size, digest.hexdigest()) != (manifest.size, manifest.sha256):
-        raise InvalidInput({"FILE": ["its dump is not what was written: it is cut or changed."]})
+        raise InvalidInput({"FILE": ["its dump is incomplete or was changed."]})
     return manifest
 
 
@@ -66,16 +66,16 @@ def open_backup(path: Path) -> Iterator[tuple[Manifest, IO[bytes]]]:
         with tarfile.open(path, "r:") as archive:
             inside = {member.name: member for member in archive.getmembers()}
             if set(inside) != {DUMP, MANIFEST} or inside[MANIFEST].size > MAX_BYTES:
-                raise InvalidInput({"FILE": ["it is no backup, or it is cut."]})
+                raise InvalidInput({"FILE": ["it is not a backup, or is incomplete."]})
             manifest, dump = (
                 archive.extractfile(inside[MANIFEST]),
                 archive.extractfile(inside[DUMP]),
             )
             if manifest is None or dump is None:
-                raise InvalidInput({"FILE": ["it is no backup."]})
+                raise InvalidInput({"FILE": ["it is not a backup."]})
             yield loads(manifest.read()), dump
     except (tarfile.TarError, EOFError) as error:
-        raise InvalidInput({"FILE": [f"it is no backup, or it is cut: {error}."]}) from error
+        raise InvalidInput({"FILE": [f"it is not a backup, or is incomplete: {error}."]}) from error
     except OSError as error:
         raise InvalidInput({"FILE": [f"it can't be read: {error.strerror or error}."]}) from error
 
@@ -88,7 +88,7 @@ def _lock_draft(draft: Path) -> Iterator[IO[bytes]]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise Conflict(f"Another backup is just being written to {draft}.") from error
+            raise Conflict(f"Another backup is being written to {draft}.") from error
         os.fchmod(file.fileno(), 0o600)
         file.truncate(0)
         try:

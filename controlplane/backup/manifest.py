@@ -69,13 +69,11 @@ def loads(content: bytes) -> Manifest:
     try:
         document: dict[str, Any] = json.loads(content)
         if document.get("format") != FORMAT:
-            raise InvalidInput(
-                {"FILE": [f"its format {document.get('format')} is not known here."]}
-            )
+            raise InvalidInput({"FILE": [f"its format {document.get('format')} is unknown."]})
         manifest = Manifest(**{**document, "migrations": tuple(document["migrations"])})
         datetime.fromisoformat(manifest.taken_at)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise InvalidInput({"FILE": ["what it says about itself can't be read."]}) from error
+        raise InvalidInput({"FILE": ["its manifest can't be read."]}) from error
     return manifest
 
 
@@ -125,5 +123,5 @@ def _fetch_row(cursor: "Cursor[Any]", statement: str) -> tuple[Any, ...]:
     cursor.execute(statement)
     row = cursor.fetchone()
     if row is None:
-        raise InvalidInput({"DATABASE_URL": ["this database is not an installation's."]})
+        raise InvalidInput({"DATABASE_URL": ["this database has no Switchgear installation."]})
     return tuple(row)

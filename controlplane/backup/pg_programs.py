@@ -38,7 +38,7 @@ def find(name: str, *, at_least: int) -> Path:
     if fitting:
         return min(fitting, key=lambda pair: pair[0])[1]
     raise Unavailable(
-        f"There is no {name} of PostgreSQL {at_least} or later. Install that version's client"
+        f"{name} of PostgreSQL {at_least} or later was not found. Install that version's client"
         " programs and put them on PATH."
     )
 
@@ -101,7 +101,9 @@ def _run(
         if code != 0:
             errors.seek(max(0, errors.seek(0, os.SEEK_END) - MAX_OUTPUT_BYTES))
             text = errors.read().decode(errors="replace")
-            raise Unavailable(f"{Path(command[0]).name} ended with {code}: {_first_error(text)}")
+            raise Unavailable(
+                f"{Path(command[0]).name} failed with exit code {code}: {_first_error(text)}"
+            )
 
 
 def _libpq_variables(url: str) -> dict[str, str]:
@@ -139,4 +141,4 @@ def _read_major_version(program: Path) -> int | None:
 def _first_error(text: str) -> str:
     lines = text.strip().splitlines()
     marked = [line for line in lines if "error:" in line or "FATAL" in line]
-    return (marked or lines or ["it said nothing"])[0]
+    return (marked or lines or ["no output"])[0]

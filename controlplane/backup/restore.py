@@ -58,20 +58,20 @@ def restore(path: Path, url: str, *, actor: Actor, say: Say, over_fresh: bool = 
         )
     with connect(url, autocommit=True) as database:
         if not fetch_value(database, "SELECT pg_try_advisory_lock(%s)", LOCK):
-            raise Conflict("Another restore into this database is going on.")
+            raise Conflict("Another restore into this database is running.")
         if not fetch_value(database, "SELECT pg_try_advisory_lock(%s)", MIGRATING):
             raise Conflict(
-                "This database is being migrated: an installation is starting in it. Wait until"
-                " that says it is ready, then try again."
+                "This database is being migrated by an installation that is starting. Wait until it"
+                " is ready, then try again."
             )
         _check_address()
         if over_fresh and not is_restored(database, manifest):
             drop_fresh_tables(database)
         if _set_mark(database, manifest):
-            say("The tables are restored…")
+            say("Restoring the tables…")
             _restore_tables(path, url, database, manifest)
         else:
-            say("Going on with a restore that was interrupted…")
+            say("Continuing an interrupted restore…")
         connections.close_all()
         fetch_value(database, "SELECT pg_advisory_unlock(%s)", MIGRATING)
         _finish(path, manifest, actor, say)
@@ -98,9 +98,9 @@ def _set_mark(database: Database, manifest: Manifest) -> bool:
         return False
     if present := list_tables(database):
         raise Conflict(
-            f"This database is not empty: it has {len(present)} tables, such as {present[0]}. Make"
-            " an empty one (createdb) and point DATABASE_URL and DATABASE_OWNER_URL to it. If they"
-            " are only what a first start has made, add --over-fresh."
+            f"This database is not empty: it has {len(present)} tables, such as {present[0]}."
+            " Create an empty database (createdb) and point DATABASE_URL and DATABASE_OWNER_URL to"
+            " it. If the tables are only those of a first start, add --over-fresh."
         )
     with database.transaction():
         database.execute("CREATE TABLE IF NOT EXISTS core_restoring (sha256 text NOT NULL)")
@@ -128,7 +128,7 @@ def _finish(path: Path, manifest: Manifest, actor: Actor, say: Say) -> None:
         provision.make_role(settings.DATABASE_RUNTIME_ROLE)
     provision.grant_rights(settings.DATABASE_RUNTIME_ROLE)
     _check_audit_trail(manifest)
-    say(f"The audit trail is whole: {manifest.audit_rows} rows as they were, and append-only.")
+    say(f"The audit trail is complete: {manifest.audit_rows} rows, unchanged and append-only.")
     as_of = (
         f"{path.name} of {manifest.taken_at} (epoch {manifest.epoch}, version {manifest.version})"
     )
@@ -153,7 +153,7 @@ def _check_audit_trail(manifest: Manifest) -> None:
     verdict = audit.verify(manifest.anchor)
     if not verdict.intact or verdict.rows < manifest.audit_rows:
         where = f"row {verdict.bad_id}: {verdict.problem}" if verdict.bad_id else "rows are missing"
-        raise Conflict(f"The restored audit trail is not whole: {where}.")
+        raise Conflict(f"The restored audit trail is incomplete: {where}.")
     ((is_append_only,),) = fetch_all(_APPEND_ONLY, [settings.DATABASE_RUNTIME_ROLE])
     if not is_append_only:
         raise Conflict("The restored audit trail is not append-only; this database can't be used.")

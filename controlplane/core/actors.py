@@ -83,24 +83,24 @@ class Actor:
         """Raise :class:`Forbidden` unless the actor has the permission `scope` (`gates:write`)."""
         if self.may(scope):
             return
-        detail = f"This needs the scope {scope}."
+        detail = f"This requires the scope {scope}."
         if self.is_person:
-            detail = f"Your role, {self.role}, may not do this; an operator may."
+            detail = f"Your role, {self.role}, can't do this; it requires the role operator."
         raise Forbidden(detail, scope=scope)
 
     def require_service(self, service: str, subject: str = "") -> None:
         """Raise Forbidden, naming `subject`, if this token may not report for the service."""
         if self.services and service not in self.services:
             subject, known = subject or service, ", ".join(sorted(self.services))
-            raise Forbidden(f"This token may not speak for {subject}, only for: {known}.")
+            raise Forbidden(f"This token can't act for {subject}, only for: {known}.")
 
     def require_power(self, power: Power) -> None:
         """Raise Forbidden unless this is a person whose role has the power, such as approving."""
         if self.has(power):
             return
-        detail = f"This needs a signed-in person who may {power.value}; tokens never may."
+        detail = f"This requires a signed-in person who can {power.value}; tokens can't."
         if self.is_person:
-            detail = f"This takes somebody who may {power.value}; your role, {self.role}, may not."
+            detail = f"This requires someone who can {power.value}; your role, {self.role}, can't."
         raise Forbidden(detail, power=power.value)
 
 

@@ -16,7 +16,7 @@ KEY_PREFIX = "switchgear:"
 
 
 def ping() -> None:
-    """Raise `RedisError` if Redis does not answer in time."""
+    """Raise `RedisError` if Redis does not respond in time."""
     with _make_client() as client:
         client.ping()
 

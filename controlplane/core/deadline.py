@@ -30,4 +30,4 @@ def check() -> None:
     """Raise :class:`Unavailable`, which rolls the transaction back, if the deadline has passed."""
     ends = _ends.get()
     if ends is not None and time.monotonic() > ends:
-        raise Unavailable("This took too long and was taken back; nothing was changed.")
+        raise Unavailable("This took too long and was rolled back. Nothing changed.")

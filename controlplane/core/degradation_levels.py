@@ -32,26 +32,31 @@ class Cause:
 POSTGRESQL = Cause(
     EMERGENCY,
     "postgresql",
-    "PostgreSQL does not answer: switches hold as published, changes are refused.",
+    "PostgreSQL does not respond: switches stay as published, changes are rejected.",
     fails=("Engaging and releasing", "Every page but this one", "Approvals, audit and reports"),
-    works=("Snapshots, streams and checks from the last copy", "Policies and overrides as told"),
+    works=(
+        "Snapshots, streams and checks from the last copy",
+        "Policies and overrides, as last received",
+    ),
 )
 READ_ONLY = Cause(
     EMERGENCY,
     "postgresql",
-    "PostgreSQL, as this process reaches it, is read-only, such as a standby: switches hold as "
-    "published, changes are refused.",
+    "PostgreSQL is read-only, perhaps a standby: switches stay as published, changes are rejected.",
     fails=("Engaging and releasing", "Expiry, ramps and messages", "Reports of services"),
-    works=("Snapshots, streams and checks", "Pages that only show"),
+    works=("Snapshots, streams and checks", "Read-only pages"),
 )
 READ_ONLY_SQL = "(current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery())"
 """SQL condition: the server or the session rejects all changes."""
 REDIS = Cause(
     CRITICAL,
     "redis",
-    "Redis does not answer: changes are told by polling, up to a second later.",
-    fails=("Live updates", "Changes at once: services learn of them within a second"),
-    works=("Engaging and releasing", "Everything that is read over HTTP", "Expiry and messages"),
+    "Redis does not respond: services receive changes by polling, up to a second later.",
+    fails=(
+        "Live updates",
+        "Immediate propagation of changes: services receive them within a second",
+    ),
+    works=("Engaging and releasing", "Reading over HTTP", "Expiry and messages"),
 )
 
 

@@ -12,7 +12,7 @@ _UNITS = {
     "d": timedelta(days=1),
     "w": timedelta(weeks=1),
 }
-_ACCEPTED = "Write a whole number and a unit (s, m, h, d or w), such as 90s, 30m, 24h, 7d or 2w"
+_ACCEPTED = "Use a whole number and a unit (s, m, h, d or w), such as 90s, 30m, 24h, 7d or 2w"
 _PATTERN = re.compile(r"([0-9]+)([smhdw])")
 _MAX_DIGITS = 12  # More than MAX_DURATION in seconds has; int() is slow for very long texts.
 
@@ -31,7 +31,7 @@ def parse(text: str) -> timedelta:
     if not digits:
         raise ValueError(f"A duration must be longer than zero. {_ACCEPTED}.")
     if len(digits) > _MAX_DIGITS or int(digits) > MAX_DURATION // _UNITS[unit]:
-        raise ValueError(f"That is longer than {MAX_DURATION.days} days. {_ACCEPTED}.")
+        raise ValueError(f"Durations are limited to {MAX_DURATION.days} days. {_ACCEPTED}.")
     return int(digits) * _UNITS[unit]
 
 

@@ -26,7 +26,7 @@ def read_roles(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
 
 def check_role(role: str, name: str) -> None:
     if role not in ROLES:
-        raise WrongVariable(name, f"{role!r} is no role; the roles are {', '.join(ROLES)}")
+        raise WrongVariable(name, f"{role!r} is not a role; the roles are {', '.join(ROLES)}")
 
 
 def read_networks(variables: Mapping[str, str], name: str, usual: str = "") -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def read_time_zone(variables: Mapping[str, str]) -> str:
     try:
         ZoneInfo(name)
     except (ValueError, OSError, KeyError) as error:
-        raise WrongVariable("TIME_ZONE", f"no time zone is named {name!r}") from error
+        raise WrongVariable("TIME_ZONE", f"there is no time zone {name!r}") from error
     return name
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 NO_DATABASE = (
-    "The database does not answer. Check whether a change was made before you repeat it; with the "
+    "The database does not respond. Check whether a change was made before you repeat it; with the "
     "same Idempotency-Key you can repeat it at once."
 )
 """Detail of a 503 after which it is unknown whether the change was committed."""
@@ -38,24 +38,25 @@ class InvalidInput(DomainError):
 class Unauthenticated(DomainError):
     status = 401
     slug = "unauthenticated"
-    title = "Credentials are missing or not valid"
+    title = "Credentials are missing or invalid"
 
 
 class Forbidden(DomainError):
     status = 403
     slug = "forbidden"
-    title = "These credentials may not do this"
+    title = "These credentials don't allow this"
 
 
 class ConfirmFirst(Forbidden):
     """Raised if the user must first confirm their identity, on the page `confirm_url`."""
 
     slug = "confirm-first"
-    title = "Show again that it is you"
+    title = "Confirm your identity"
 
     def __init__(self, confirm_url: str) -> None:
         super().__init__(
-            "This reaches far, so show again that it is you at confirm_url, then repeat it.",
+            "This action requires a recent sign-in. Confirm your identity at confirm_url, then"
+            " repeat it.",
             confirm_url=confirm_url,
         )
         self.confirm_url = confirm_url
@@ -64,13 +65,13 @@ class ConfirmFirst(Forbidden):
 class NotFound(DomainError):
     status = 404
     slug = "not-found"
-    title = "There is no such thing here"
+    title = "Not found"
 
 
 class MethodNotAllowed(DomainError):
     status = 405
     slug = "method-not-allowed"
-    title = "This method is not possible here"
+    title = "Method not allowed"
 
     def __init__(self, detail: str, *, allowed: Sequence[str] = ()) -> None:
         super().__init__(detail)
@@ -82,7 +83,7 @@ class Conflict(DomainError):
 
     status = 409
     slug = "conflict"
-    title = "Something else happened first"
+    title = "The request conflicts with the current state"
 
 
 class TooSlow(DomainError):
@@ -100,7 +101,7 @@ class TooLarge(DomainError):
 class KeyReused(DomainError):
     status = 422
     slug = "idempotency-key-reused"
-    title = "This idempotency key belongs to another request"
+    title = "This idempotency key was used for another request"
 
 
 class TooManyRequests(DomainError):
@@ -116,7 +117,7 @@ class TooManyRequests(DomainError):
 class Unavailable(DomainError):
     status = 503
     slug = "unavailable"
-    title = "A part this needs is not answering"
+    title = "A required component is not responding"
 
     def __init__(self, detail: str, *, retry_after: int = 5) -> None:
         super().__init__(detail)

@@ -145,7 +145,7 @@ def build_info() -> Metric:
     """Return the build info metric: 1, labeled with the versions of Switchgear and Python."""
     return make_family(
         "switchgear_build_info",
-        "1, with the versions of Switchgear and of Python as labels.",
+        "Always 1; the versions of Switchgear and Python are labels.",
         ["version", "python"],
         [((controlplane.__version__, platform.python_version()), 1)],
     )

@@ -60,7 +60,9 @@ class _ConsoleCollector:
         except (TimeoutError, DatabaseError, InterfaceError) as error:
             log.warning("metrics.database_unreachable", error=str(error).strip())
             is_up = 0
-        yield make_gauge("switchgear_database_up", "1 if PostgreSQL answered this scrape.", is_up)
+        yield make_gauge(
+            "switchgear_database_up", "1 if PostgreSQL responded to this scrape.", is_up
+        )
         yield from families
 
 
@@ -73,7 +75,7 @@ class _ProcessCollector:
         yield from _collect_broker()
         yield make_gauge(
             "switchgear_loop_rested_seconds",
-            "Seconds since the loop of this process last went round.",
+            "Seconds since the last iteration of this process's main loop.",
             self._loop.rested_seconds,
         )
 
@@ -99,12 +101,12 @@ def _collect_broker() -> Iterator[Metric]:
     with suppress(TimeoutError, redis.RedisError):
         depths = broker.queue_lengths()
     is_up = int(depths is not None)
-    yield make_gauge("switchgear_redis_up", "1 if Redis answered this scrape.", is_up)
+    yield make_gauge("switchgear_redis_up", "1 if Redis responded to this scrape.", is_up)
     if depths is None:
         return
     yield make_family(
         "switchgear_worker_queue_depth",
-        "Messages that wait for a worker.",
+        "Messages waiting for a worker.",
         ["queue"],
         (([queue], depth) for queue, depth in depths.items()),
     )
@@ -132,14 +134,14 @@ _database = BoundedCall(_collect_database, seconds=DATABASE_SECONDS, kept=scrape
 def _collect_ticks_and_heartbeats(now: datetime) -> Iterator[Metric]:
     yield make_family(
         "switchgear_tick_late_seconds",
-        "How overdue each periodic function is; +Inf if it never ran.",
+        "Seconds by which each periodic task is overdue; +Inf if it never ran.",
         ["tick"],
         (([status.tick.name], status.late_seconds) for status in ticks.list_statuses()),
     )
     ages = dict.fromkeys(health.PROCESSES, math.inf) | heartbeats.load_ages()
     yield make_family(
         "switchgear_heartbeat_age_seconds",
-        "Seconds since each supervised process was last known to be alive; +Inf if it never was.",
+        "Seconds since the last sign of life of each supervised process; +Inf if there was none.",
         ["process"],
         (([name], age) for name, age in ages.items()),
     )
@@ -151,6 +153,6 @@ def _collect_clock_offset(_now: datetime) -> Iterator[Metric]:
     database_time = db_now().timestamp()
     yield make_gauge(
         "switchgear_clock_offset_seconds",
-        "Seconds that this machine's clock is ahead of PostgreSQL's.",
+        "Seconds by which this machine's clock is ahead of PostgreSQL's.",
         (before + time.time()) / 2 - database_time,
     )

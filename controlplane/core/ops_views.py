@@ -42,7 +42,9 @@ class MetricsView(ApiView):
             check(token, self.read_scope)
             return
         if not health.database_answers():
-            raise Unavailable("The database, which knows who may read this, does not answer.")
+            raise Unavailable(
+                "The database, which is needed to check permissions, does not respond."
+            )
         super().initial(request, *args, **kwargs)
 
     def get(self, request: Request) -> HttpResponse:

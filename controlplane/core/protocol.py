@@ -34,7 +34,7 @@ def max_body_bytes(path: str) -> int:
 
 
 def too_large(limit: int = MAX_BODY_BYTES) -> TooLarge:
-    return TooLarge(f"A request body may have at most {limit // 1024} KiB.")
+    return TooLarge(f"A request body can have at most {limit // 1024} KiB.")
 
 
 def matches_etag(if_none_match: str, etag: str) -> bool:

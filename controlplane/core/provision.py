@@ -37,8 +37,8 @@ def grant_rights(role: str) -> None:
     owner, schema = _fetch_row("SELECT current_user, current_schema()")
     if role == owner:
         raise Conflict(
-            f"DATABASE_URL and DATABASE_OWNER_URL name the same login, {owner}. Leave"
-            " DATABASE_OWNER_URL out, and the application steps down to a role without ownership."
+            f"DATABASE_URL and DATABASE_OWNER_URL name the same login, {owner}. Remove"
+            " DATABASE_OWNER_URL; the application then uses a role without ownership."
         )
     identifiers = {"role": sql.Identifier(role), "schema": sql.Identifier(schema)}
     _run("GRANT USAGE ON SCHEMA {schema} TO {role}", **identifiers)

@@ -2,17 +2,15 @@
 
 from controlplane.core.retention import keep_permanently
 
-keep_permanently("Proof of who did what; nothing of it can be deleted.", "core.AuditEntry")
-keep_permanently("Who approved or reviewed what belongs to the proof.", "core.Approval")
-keep_permanently("What people wrote about alerts and episodes.", "core.Comment")
-keep_permanently("At most 200 of each person, who can remove them.", "core.Favorite")
+keep_permanently("Evidence of who did what; can't be deleted.", "core.AuditEntry")
+keep_permanently("Evidence of who approved or reviewed what.", "core.Approval")
+keep_permanently("Comments on alerts and episodes.", "core.Comment")
+keep_permanently("Favorites, at most 200 per person, who can remove them.", "core.Favorite")
 keep_permanently("One row.", "core.AuditRound", "core.Degradation", "core.FirstStepsState")
 keep_permanently("Until the sample configuration is cleared.", "core.SampleEntry")
+keep_permanently("One row per running process, removed with it.", "core.Tick", "core.Heartbeat")
 keep_permanently(
-    "One row for each thing that runs; it goes with it.", "core.Tick", "core.Heartbeat"
-)
-keep_permanently(
-    "Made by Django itself, with its tables.",
+    "Created by Django with its own tables.",
     "auth.Permission",
     "auth.Group",
     "auth.Group_permissions",

@@ -26,7 +26,7 @@ class Scope:
 
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
-            raise ValueError(f"{self.name!r} must be 1 to {MAX_NAME_LENGTH} small letters")
+            raise ValueError(f"{self.name!r} must be 1 to {MAX_NAME_LENGTH} lower-case letters")
 
     @property
     def stops_everything(self) -> bool:

@@ -61,7 +61,7 @@ class ShellCommand(BaseCommand):
                 raise
             first_line = str(error).splitlines()[0] if str(error) else type(error).__name__
             is_read_only = find_sqlstate(error) == READ_ONLY
-            what = "takes no changes" if is_read_only else "does not answer"
+            what = "is read-only" if is_read_only else "does not respond"
             raise CommandError(f"The database {what}: {first_line}") from error
 
     def line(self, text: str = "") -> None:

@@ -18,7 +18,7 @@ from .protocol import LIVE_CHANNEL, MISSED_NOTE, WAKE_CHANNEL
 
 PAUSE_SECONDS = 1.0
 FAILURE_NOTICE = (
-    "Redis does not answer. What was done stands; services hear of it by their next poll."
+    "Redis does not respond. The change is saved; services receive it with their next poll."
 )
 
 log = structlog.get_logger(__name__)

@@ -243,7 +243,7 @@ def _watch_connection(connection: BaseDatabaseWrapper, **_kwargs: Any) -> None:
 def lock_holders_ended(_now: datetime) -> Iterator[Metric]:
     family = CounterMetricFamily(
         "switchgear_lock_holders_ended",
-        "Database sessions that were ended because others waited for their locks.",
+        "Database sessions terminated because others waited for their locks.",
     )
     family.add_metric([], AuditEntry.objects.filter(action=ENDED).count())
     yield family

@@ -85,12 +85,14 @@ def _find_conflict(
     ):
         return ""
     if isinstance(operation, OPAQUE):
-        return "" if getattr(migration, "expands", "") else "say in `expands` why it does no harm."
+        return "" if getattr(migration, "expands", "") else "explain in `expands` why it is safe."
     if isinstance(operation, ops.AddField):
         field = operation.field
         if field.null or field.has_db_default() or field.many_to_many:
             return ""
-        return "the release before adds rows without it. Give it a db_default, or let it be null."
+        return (
+            "the previous release adds rows without it. Give it a db_default, or make it nullable."
+        )
     if isinstance(operation, ops.AlterField):
         model = state.apps.get_model(migration.app_label, operation.model_name)
         return _check_altered_field(model, operation)
@@ -99,7 +101,10 @@ def _find_conflict(
         if table not in {label.lower() for label in growing}:
             return ""
         return "this table may be large: AddIndexConcurrently, in a migration that is not atomic."
-    return "it takes away, renames or forbids what the release before uses. Do it a release later."
+    return (
+        "it removes, renames or forbids something that the previous release uses. Do it one release"
+        " later."
+    )
 
 
 def _check_altered_field(model: type[Model], operation: ops.AlterField) -> str:
@@ -117,7 +122,7 @@ def _check_altered_field(model: type[Model], operation: ops.AlterField) -> str:
         changed -= {"db_default"}
     if path == new_path and not changed:
         return ""
-    return "the release before writes what the new column may not take. Add another column."
+    return "the previous release writes values that the new column may reject. Add another column."
 
 
 def _flatten(operations: Sequence[Operation]) -> Iterator[Operation]:

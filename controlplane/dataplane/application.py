@@ -91,7 +91,7 @@ class Application:
 
     def _check(self, endpoint: Endpoint, call: Call) -> None:
         if call.method not in endpoint.methods:
-            message = f"{call.method} is not possible here; use {', '.join(endpoint.methods)}."
+            message = f"{call.method} is not allowed here; use {', '.join(endpoint.methods)}."
             raise MethodNotAllowed(message, allowed=endpoint.methods)
         if endpoint.scopes:
             state = self._state
@@ -124,7 +124,7 @@ class Application:
         elif scope["path"] == "/":
             await Call(scope, receive, send).respond(landing_page.render_page(self._state))
         else:
-            error = NotFound("The data plane alone serves " + ", ".join((*ROUTES, *ALONE)) + ".")
+            error = NotFound("The data plane serves only " + ", ".join((*ROUTES, *ALONE)) + ".")
             await Call(scope, receive, send).respond(responses.answer_error(error))
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:

@@ -109,7 +109,7 @@ async def config(state: State, call: Call) -> Response | None:
     query = call.scope["query_string"]
     service = parse_qs(query.decode("latin-1")).get("service", [""])[-1]
     if not is_part(service):
-        raise InvalidInput({"service": ["Name the service that asks: ?service=core."]})
+        raise InvalidInput({"service": ["Add the calling service: ?service=core."]})
     seconds = _parse_wait(query)
     if call.credential:
         call.credential.require_service(service)

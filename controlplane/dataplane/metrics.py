@@ -31,7 +31,7 @@ def process_metrics(state: State) -> Iterator[Metric]:
     worker = str(os.getpid())  # A scrape reaches one of several workers: one series each.
     yield histograms.build_family(
         "switchgear_dataplane_answer_seconds",
-        "Seconds to answer a service, without held polls and streams.",
+        "Response time of service requests in seconds, without long polls and streams.",
         ("kind", "worker"),
         [((kind, worker), each) for kind, each in list(state.answer_seconds.items())],
     )
@@ -46,7 +46,7 @@ def process_metrics(state: State) -> Iterator[Metric]:
     )
     refused = CounterMetricFamily(
         "switchgear_dataplane_sli_refused",
-        "Counts in reports that were left out: the token may not speak for the SLO's service.",
+        "Ignored counts in reports, because the token can't act for the SLO's service.",
         labels=["worker"],
     )
     refused.add_metric([worker], state.ledger.refused_sli)
@@ -62,16 +62,24 @@ class StateCollector:
         yield exposition.build_info()
         yield from exposition.snapshot_metrics(status.version, status.age_seconds)
         for name, says, value in (
-            ("database_up", "1 while PostgreSQL answers this process.", state.database_reachable),
-            ("redis_up", "1 while Redis wakes this process.", state.redis_reachable),
-            ("confirmed", "0 while what is served is only from the disk.", state.heard_database),
-            ("held", "Polls and streams held open in this process.", len(state.listeners)),
-            ("held_most", "How many of those it takes.", state.listeners.most),
+            (
+                "database_up",
+                "1 while PostgreSQL responds to this process.",
+                state.database_reachable,
+            ),
+            (
+                "redis_up",
+                "1 while this process receives notifications from Redis.",
+                state.redis_reachable,
+            ),
+            ("confirmed", "0 while only the copy on disk is served.", state.heard_database),
+            ("held", "Long polls and streams open in this process.", len(state.listeners)),
+            ("held_most", "Maximum number of open long polls and streams.", state.listeners.most),
         ):
             yield make_gauge(f"switchgear_dataplane_{name}", says, value)
         answered = CounterMetricFamily(
             "switchgear_dataplane_answers",
-            "Requests of services that were answered; streams count at their end.",
+            "Answered requests of services; streams count when they end.",
             labels=["code", "worker"],  # A scrape reaches one of several workers: one series each.
         )
         for code, times in sorted(state.answered.items()):

@@ -25,7 +25,7 @@ from .serving.call import Call, Receive, Scope, Send, drain_body
 from .storage import handover
 
 RETRY_AFTER_SECONDS = 2
-_STARTING = "The console is starting; nothing was changed. Repeat the request in a moment."
+_STARTING = "The console is starting. Nothing changed; repeat the request in a moment."
 _PROBES = {"/health/ready": "not_ready", "/health/startup": "starting"}
 
 die_with_parent()

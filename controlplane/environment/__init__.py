@@ -103,7 +103,7 @@ def _load_or_create_key(folder: Path) -> str:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
-        problem = f"{folder} can't be made ({error.strerror})"
+        problem = f"{folder} can't be created ({error.strerror})"
         raise env.WrongVariable("SWITCHGEAR_DATA_DIR", problem) from error
     path = folder / "secret_key"
     if not path.exists():
@@ -115,7 +115,7 @@ def _load_or_create_key(folder: Path) -> str:
             os.link(candidate, path)
         candidate.unlink()
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise env.WrongVariable("SECRET_KEY", f"{path} can be read by others; chmod 600 it")
+        raise env.WrongVariable("SECRET_KEY", f"{path} can be read by other users; run chmod 600")
     return path.read_text()
 
 
@@ -125,7 +125,7 @@ def _read_kept_days(variables: Mapping[str, str]) -> dict[str, int]:
     for text in variables.get("KEPT_DAYS", "").split():
         name, is_pair, days = text.partition("=")
         if not is_pair:
-            raise env.WrongVariable("KEPT_DAYS", "must be name=days, several with spaces between")
+            raise env.WrongVariable("KEPT_DAYS", "must be name=days, separated by spaces")
         if name in days_by_rule:
             raise env.WrongVariable("KEPT_DAYS", f"names {name} twice")
         try:

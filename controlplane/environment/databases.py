@@ -55,5 +55,5 @@ def _check_url(value: str, name: str) -> str:
         # libpq's message may quote the password.
         raise WrongVariable(name, "is not a URL that PostgreSQL's library can read") from error
     if not all(port.isascii() and port.isdigit() and 0 < int(port) < 65536 for port in ports):
-        raise WrongVariable(name, f"has no such port as {','.join(ports)}")
+        raise WrongVariable(name, f"has an invalid port: {','.join(ports)}")
     return value

@@ -40,7 +40,7 @@ def read_dead_letters(variables: Mapping[str, str], redis_url: str) -> DeadLette
     for text in variables.get("DLQ_SERVERS", "").split():
         name, is_named, url = text.partition("=")
         if not (is_named and SERVER_NAME.fullmatch(name)):
-            raise env.WrongVariable("DLQ_SERVERS", "must be name=URL, several with spaces between")
+            raise env.WrongVariable("DLQ_SERVERS", "must be name=URL, separated by spaces")
         servers[name] = env.check_url(url, "DLQ_SERVERS", env.REDIS_SCHEMES | {"redis+cluster"})
     patterns = variables.get("DLQ_PATTERNS") or "axiom:dlq:{stream}=axiom:{stream}"
     hidden = variables.get("DLQ_HIDDEN_KEYS") or HIDDEN_KEYS
@@ -59,6 +59,6 @@ def _parse_pattern(text: str) -> tuple[str, str]:
     if not is_pair or dead.count(place) != 1 or origin.count(place) != 1 or dead == origin:
         raise env.WrongVariable(
             "DLQ_PATTERNS",
-            "must be like axiom:dlq:{stream}=axiom:{stream}, several with spaces between",
+            "must be like axiom:dlq:{stream}=axiom:{stream}, separated by spaces",
         )
     return dead, origin

@@ -52,12 +52,12 @@ def read_oidc(variables: Mapping[str, str]) -> Oidc:
         env.check_url(issuer, "OIDC_ISSUER", {"https", "http"})
         for name, value in (("OIDC_CLIENT_ID", client), ("OIDC_CLIENT_SECRET", secret)):
             if not value:
-                raise env.WrongVariable(name, "OIDC_ISSUER is set, so this has to be")
+                raise env.WrongVariable(name, "must be set if OIDC_ISSUER is set")
     pairs = []
     for text in variables.get("OIDC_ROLES", "").split():
         group, is_pair, role = text.rpartition("=")
         if not (is_pair and group):
-            raise env.WrongVariable("OIDC_ROLES", "must be group=role, several with spaces between")
+            raise env.WrongVariable("OIDC_ROLES", "must be group=role, separated by spaces")
         env.check_role(role, "OIDC_ROLES")
         pairs.append((group, role))
     return Oidc(

@@ -19,7 +19,7 @@ QUERY_SECONDS = 2.0
 QUIET_SECONDS = 20.0
 UNAUTHENTICATED = 4401
 """Close code of a socket whose credential has ended."""
-CREDENTIAL_ENDED = "The credential has ended: sign in, or use another token."
+CREDENTIAL_ENDED = "These credentials have expired. Sign in, or use another token."
 
 log = structlog.get_logger(__name__)
 

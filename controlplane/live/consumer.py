@@ -103,11 +103,11 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
             return
         socket.messages += 1
         if not socket.message_limit.acquire(time.monotonic()):
-            socket.end(TOO_MANY, "Too many messages: one a second is enough.")
+            socket.end(TOO_MANY, "Too many messages. Send at most one per second.")
         elif text is None:
-            socket.end(NOT_TEXT, "Messages are JSON, as text.")
+            socket.end(NOT_TEXT, "Messages must be JSON text.")
         elif len(text.encode()) > MAX_MESSAGE_BYTES:
-            socket.end(TOO_LARGE, f"A message may have at most {MAX_MESSAGE_BYTES // 1024} KiB.")
+            socket.end(TOO_LARGE, f"A message can have at most {MAX_MESSAGE_BYTES // 1024} KiB.")
         else:
             self._handle_message(socket, text)
 
@@ -135,14 +135,16 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         own = [settings.PUBLIC_URL] if settings.PUBLIC_URL else []
         origins = [*settings.CSRF_TRUSTED_ORIGINS, *own]
         if not is_own_page(headers, origins, https_only=bool(settings.SESSION_COOKIE_SECURE)):
-            raise Forbidden("A socket is opened by a page of this console, or with a token.")
+            raise Forbidden(
+                "Only pages of this console, or clients with a token, can open a WebSocket."
+            )
         if not self._hub.process.database_reachable():
-            raise Unavailable("Sessions can't be checked: the database does not answer.")
+            raise Unavailable("Sessions can't be checked: the database does not respond.")
         try:
             find = partial(self._hub.process.find_session, key)
             return await self._hub.handshake_pool.run(find, SESSION_SECONDS)
         except DATABASE_ERRORS as error:
-            detail = "Sessions can't be checked: the database does not answer."
+            detail = "Sessions can't be checked: the database does not respond."
             raise Unavailable(detail) from error
 
     async def _refuse(self, error: DomainError) -> None:
@@ -160,7 +162,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         try:
             message = orjson.loads(text)
         except orjson.JSONDecodeError:
-            socket.end(NOT_TEXT, "Messages are JSON.")
+            socket.end(NOT_TEXT, "Messages must be JSON.")
             return
         try:
             socket.subscribe(_read_topics(message, socket.subscriber))
@@ -193,5 +195,7 @@ def _read_topics(message: Any, subscriber: Subscriber) -> frozenset[str]:
     refused = sorted(set(names) - subscriber.topics)
     if refused:
         allowed = ", ".join(sorted(subscriber.topics))
-        raise NotFound(f"You can't listen to {', '.join(refused)}. You may: {allowed}.")
+        raise NotFound(
+            f"You have no permission for {', '.join(refused)}. Allowed topics: {allowed}."
+        )
     return frozenset(names)

@@ -21,6 +21,6 @@ def require_allowed_host(headers: Mapping[bytes, bytes]) -> None:
         # Logged, because a service that uses a wrong name receives no kills.
         log.warning("host.refused", host=host[:200].decode("latin-1"))
         raise DomainError(
-            "This installation is not known by the name in Host. Ask by a name that is in"
-            " ALLOWED_HOSTS, or add this one there."
+            "The name in the Host header is not in ALLOWED_HOSTS. Use an allowed name, or add this"
+            " one."
         )

@@ -93,7 +93,7 @@ class Hub:
         """Close every socket and refuse new ones."""
         self.closing = True
         for socket in self.sockets:
-            socket.end(GOING_AWAY, "The server is about to end; connect again in a moment.")
+            socket.end(GOING_AWAY, "The server is shutting down. Reconnect in a moment.")
 
     def add(self, subscriber: Subscriber) -> Socket:
         """Open a socket for a subscriber; the caller removes it from `sockets` when it closes.
@@ -103,7 +103,7 @@ class Hub:
         :class:`TooManyRequests` if the subscriber has too many sockets.
         """
         if self.closing:
-            raise Unavailable("This server is about to end; connect again.", retry_after=2)
+            raise Unavailable("The server is shutting down. Reconnect.", retry_after=2)
         socket = Socket(subscriber, self._hello(subscriber.topics))
         self.sockets.add(socket)
         return socket

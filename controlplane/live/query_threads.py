@@ -35,7 +35,7 @@ class QueryPool:
         Raises :class:`Unavailable` if the pool has reached its limit.
         """
         if self._running >= self._most:
-            message = "Too many ask at the same moment; try again."
+            message = "Too many simultaneous requests. Try again."
             raise Unavailable(message, retry_after=RETRY_AFTER_SECONDS)
         loop = asyncio.get_running_loop()
         self._running += 1

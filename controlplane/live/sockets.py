@@ -210,13 +210,13 @@ class Sockets:
         """Add a socket. Raise :class:`Unavailable` or :class:`TooManyRequests` above the limits."""
         if len(self._open) >= self._most:
             raise Unavailable(
-                "Too many sockets are open here; poll, and try later.",
+                "Too many WebSockets are open. Poll, and try again later.",
                 retry_after=RETRY_AFTER_SECONDS,
             )
         name = socket.subscriber.name
         if self._by_name[name] >= self._most_each:
             raise TooManyRequests(
-                f"{self._most_each} sockets are open for you already; close some.",
+                f"You already have {self._most_each} WebSockets open. Close some.",
                 retry_after=RETRY_AFTER_SECONDS,
             )
         self._open[socket] = None

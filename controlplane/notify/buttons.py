@@ -60,8 +60,10 @@ def acknowledge_escalation(value: Mapping[str, Any], actor: Actor, now: datetime
     known_at = present.acknowledged_at
     if known_at is None or now - known_at > JUST_NOW:
         escalations.acknowledge_one(escalation_id=present.pk, actor=actor, now=now)
-        return "You acknowledged it: escalation pauses for 24 hours."
-    return f"{present.acknowledged_by} has just acknowledged it: escalation pauses for 24 hours."
+        return "You acknowledged it. Escalation is paused for 24 hours."
+    return (
+        f"{present.acknowledged_by} has already acknowledged it. Escalation is paused for 24 hours."
+    )
 
 
 def read_id(value: Mapping[str, Any], name: str) -> int:

@@ -12,8 +12,8 @@ ESCALATIONS = RetentionRule(
     since="opened_at",
     bounds=(90, 3650),
     tick="escalation.purge",
-    why="Who was called and who acknowledged, for postmortems.",
-    exempt="What is open.",
+    why="Past escalations and acknowledgments, for postmortems.",
+    exempt="Open items.",
 )
 ANSWERED_REQUESTS = RetentionRule(
     name="answered-requests",
@@ -21,12 +21,12 @@ ANSWERED_REQUESTS = RetentionRule(
     period=timedelta(hours=1),
     since="at",
     tick="interactions.purge",
-    why="So that a button's request is not replayed: far longer than its signature is valid.",
+    why="Requests of Slack buttons, against replays; kept far longer than a signature is valid.",
 )
 
 RETENTION_RULES.register(ESCALATIONS, ANSWERED_REQUESTS)
 keep_permanently(
-    "Set by people, until they take it away.",
+    "Set and removed by people.",
     "core.Target",
     "core.OnCallMember",
     "core.EscalationStep",

@@ -21,7 +21,7 @@ def rename_components(document: dict[str, Any]) -> None:
     names = {old: name_of(old) for old in schemas}
     if len(set(names.values())) < len(names):
         twice = sorted(name for name in names.values() if list(names.values()).count(name) > 1)
-        raise ValueError(f"Two components would have one name: {', '.join(twice)}.")
+        raise ValueError(f"Several components have the same name: {', '.join(twice)}.")
     document["components"]["schemas"] = {names[old]: schemas[old] for old in schemas}
     _update_references(document, {PREFIX + old: PREFIX + new for old, new in names.items()})
 

@@ -51,7 +51,7 @@ def get_representation(form: str) -> Representation:
     if ready is not None:
         return ready
     if not _lock.acquire(blocking=False):
-        raise Unavailable("The OpenAPI document is being prepared.", retry_after=BUILD_SECONDS)
+        raise Unavailable("The OpenAPI document is being generated.", retry_after=BUILD_SECONDS)
     try:
         return _ready.setdefault(form, _build_representation(form))
     finally:

@@ -30,7 +30,7 @@ _RETRY_AFTER = {
         "schema": {"type": "integer", "minimum": 1},
     }
 }
-_BAD_REASON = {"reason": ["Say in at least 10 characters why."]}
+_BAD_REASON = {"reason": ["Enter a reason of at least 10 characters."]}
 ERRORS: dict[str, tuple[str, str, DomainError]] = {
     "400": ("BadRequest", "The request is malformed.", errors.InvalidInput(_BAD_REASON)),
     "401": (
@@ -41,13 +41,17 @@ ERRORS: dict[str, tuple[str, str, DomainError]] = {
     "403": (
         "Forbidden",
         "A scope or a role is missing.",
-        errors.Forbidden("This needs the scope switches:write."),
+        errors.Forbidden("This requires the scope switches:write."),
     ),
-    "404": ("NotFound", "The resource does not exist.", errors.NotFound("There is no such ramp.")),
+    "404": (
+        "NotFound",
+        "The resource does not exist.",
+        errors.NotFound("This ramp doesn't exist."),
+    ),
     "409": (
         "Conflict",
-        "The present state, or a safety rule (`rule`, `would_pass`), does not allow it.",
-        errors.Conflict("The switch is engaged already.", episode=42),
+        "The current state, or a safety rule (`rule`, `would_pass`), doesn't allow it.",
+        errors.Conflict("The switch is already engaged.", episode=42),
     ),
     "413": ("TooLarge", "The body is too large.", errors.TooLarge("Send at most 64 KiB.")),
     "415": (
@@ -57,7 +61,7 @@ ERRORS: dict[str, tuple[str, str, DomainError]] = {
     ),
     "422": (
         "IdempotencyKeyReused",
-        "The Idempotency-Key belongs to another body.",
+        "The Idempotency-Key was used with another body.",
         errors.KeyReused("Use a new key."),
     ),
     "429": (
@@ -67,7 +71,7 @@ ERRORS: dict[str, tuple[str, str, DomainError]] = {
     ),
     "503": (
         "Unavailable",
-        "The database does not answer, or too many requests are running.",
+        "The database does not respond, or too many requests are running.",
         errors.Unavailable("Repeat the request with the same Idempotency-Key."),
     ),
 }

@@ -66,9 +66,10 @@ def check_login(environment: Environment) -> None:
     except (errors.InvalidParameterValue, errors.InsufficientPrivilege) as error:
         first_line = str(error).splitlines()[0]
         raise CommandError(
-            f"DATABASE_OWNER_URL: is missing, so the login of DATABASE_URL should own the tables,"
-            f" and it can't become {role}: {first_line}. Name the owner's login there (its password"
-            " is not needed), or run `manage.py provision` first if there is only one login.",
+            "DATABASE_OWNER_URL: is not set, so the login of DATABASE_URL must own the tables, but"
+            f" it can't switch to the role {role}: {first_line}. Set DATABASE_OWNER_URL to the"
+            " owner's login (without password), or run `manage.py provision` first if there is"
+            " only one login.",
             returncode=2,
         ) from error
     except psycopg.OperationalError:

@@ -54,8 +54,8 @@ def find(major: str | None) -> Binaries:
     matching = [it for it in installed if it.postgres.exists() and major in (None, it.major)]
     if not matching:
         raise CannotRun(
-            f"{_WHEEL} has no PostgreSQL {major or ''} programs; a cluster of another major version"
-            " has to be dumped with its own programs and restored"
+            f"{_WHEEL} has no PostgreSQL {major or ''} programs; data of another major version must"
+            " be dumped with that version's programs and restored"
         )
     return matching[0]
 
@@ -71,7 +71,7 @@ def usable_by(user: ServiceUser | None, binaries: Binaries, home: Path) -> Binar
         _copy(binaries, draft)
         draft.rename(copy.site)
     if not can_execute(user, copy.postgres):
-        raise CannotRun(f"{user.name if user else 'this user'} may not execute {copy.postgres}")
+        raise CannotRun(f"{user.name if user else 'this user'} can't execute {copy.postgres}")
     return copy
 
 

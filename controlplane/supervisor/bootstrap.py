@@ -39,7 +39,7 @@ def _lock(descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        sys.stdout.write("Waiting for another set-up in this checkout\n")
+        sys.stdout.write("Waiting for another setup in this checkout\n")
         sys.stdout.flush()
         fcntl.flock(descriptor, fcntl.LOCK_EX)
 

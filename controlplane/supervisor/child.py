@@ -165,7 +165,7 @@ class Child:
     def format_tail(self) -> str:
         """Return the last lines of the output, formatted for the end of an error message."""
         lines = [line.decode(errors="replace") for line in self.tail]
-        return "".join(f"\n    {line}" for line in lines) or " It wrote nothing."
+        return "".join(f"\n    {line}" for line in lines) or " It printed nothing."
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
         spec = self.spec

@@ -70,7 +70,9 @@ class Cluster:
         try:
             fresh.rename(self.directory)
         except OSError as error:
-            raise CannotRun(f"{self.directory} is in the way and no cluster: move it") from error
+            raise CannotRun(
+                f"{self.directory} exists and is not a PostgreSQL data directory. Move it away."
+            ) from error
         finally:
             shutil.rmtree(draft, ignore_errors=True)
 

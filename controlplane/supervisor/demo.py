@@ -64,21 +64,21 @@ def _child_spec(name: str, environment: Mapping[str, str], *arguments: str) -> C
 def _welcome(console: str, faults: str) -> str:
     rate = os.environ.get("DEMO_RATE") or "20"
     return (
-        f"The demo: core, oracle and synapse answer {rate} questions a second. What to try:\n\n"
-        "  Engage feature:nl2sql     refused within a second; proof of effect says 3 of 3\n"
-        "  Engage segment:finance    a quarter of the visitors is refused, nobody else\n"
-        f"  Break a service           {faults}/\n"
-        f"  See a budget burn         {console}/slos/oracle-answers/\n"
-        f"  Mend dead letters         {console}/dead-letters/ (an amount 12,50 should be 12.50)\n"
-        f"  Take oracle down          {console}/breakers/core/oracle/ opens within a second\n"
-        f"  See who calls whom        {console}/breakers/map/\n"
-        f"  {_scenario_hint(os.environ.get('DEMO_SCENARIO') or 'auto')}\n\n"
+        f"The demo is running: the services core, oracle and synapse answer {rate} questions per"
+        " second. Things to try:\n\n  Engage feature:nl2sql     blocked within a second; confirmed"
+        " by 3 of 3 instances\n  Engage segment:finance    a quarter of the visitors is blocked,"
+        f" and nobody else\n  Break a service           {faults}/\n  Watch an error budget    "
+        f" {console}/slos/oracle-answers/\n  Fix dead letters          {console}/dead-letters/ (an"
+        " amount 12,50 should be 12.50)\n  Take oracle down         "
+        f" {console}/breakers/core/oracle/ opens within a second\n  See the dependency map   "
+        f" {console}/breakers/map/\n "
+        f" {_scenario_hint(os.environ.get('DEMO_SCENARIO') or 'auto')}\n\n"
     )
 
 
 def _scenario_hint(scenario: str) -> str:
     if scenario == "off":
-        return "Without a story           DEMO_SCENARIO is off"
+        return "Scenario                  off (DEMO_SCENARIO)"
     if scenario == "auto":
-        return "Or wait                   a story begins in a few minutes, and is told here"
-    return f"Or watch                  {scenario} plays at once, again and again, and is told here"
+        return "Scenario                  begins in a few minutes and is narrated here"
+    return f"Scenario                  {scenario} repeats from now on and is narrated here"

@@ -49,7 +49,9 @@ def service_user(cluster: Path) -> ServiceUser | None:
         with contextlib.suppress(KeyError):
             entry = pwd.getpwnam(name)
             return ServiceUser(name, entry.pw_uid, entry.pw_gid)
-    raise CannotRun("PostgreSQL can't run as root and there is neither `postgres` nor `nobody`")
+    raise CannotRun(
+        "PostgreSQL can't run as root, and the users `postgres` and `nobody` don't exist"
+    )
 
 
 def can_execute(user: ServiceUser | None, path: Path) -> bool:
@@ -104,5 +106,7 @@ def _create_private_home(prefix: str) -> Path:
                 folder.mkdir(mode=0o711)
                 folder.chmod(0o711)
     except OSError as error:
-        raise CannotRun(f"PostgreSQL needs a directory its own user reaches: {error}") from error
+        raise CannotRun(
+            f"PostgreSQL needs a directory that its own user can access: {error}"
+        ) from error
     return home

@@ -45,7 +45,7 @@ def main(
         except (OSError, subprocess.SubprocessError) as error:
             shutil.rmtree(folder / "node_modules", ignore_errors=True)
             sys.stdout.write(
-                f"Plots are left out, tables stand in for them: {_first_line(error)}\n"
+                f"Plots are not available; tables are shown instead: {_first_line(error)}\n"
             )
     return 0
 
@@ -83,7 +83,9 @@ def _first_line(error: Exception) -> str:
         return f"{Path(error.cmd[0]).name} took longer than {error.timeout:.0f} s"
     if isinstance(error, subprocess.CalledProcessError):
         lines = [line.strip() for line in f"{error.stderr}\n{error.stdout}".splitlines()]
-        return next((line for line in lines if line), f"npm ended with {error.returncode}")[:200]
+        return next(
+            (line for line in lines if line), f"npm failed with exit code {error.returncode}"
+        )[:200]
     return str(error)
 
 

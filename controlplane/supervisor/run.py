@@ -95,8 +95,8 @@ def _run_application(
     while (probe := tree.run_once(plan.probe, application.READY_SECONDS + 10)).exit_code != 0:
         outputs = "".join(f"\n{c.spec.name}:{c.format_tail()}" for c in processes if c.tail)
         message = (
-            f"the web process did not get ready within {application.READY_SECONDS} s;"
-            f" its last answer:{probe.format_tail()}{outputs}"
+            f"the web process was not ready within {application.READY_SECONDS} s; its last"
+            f" response:{probe.format_tail()}{outputs}"
         )
         if tree.may_give_up():
             raise CannotRun(message)
@@ -120,7 +120,7 @@ def _run_step(tree: Tree, step: ChildSpec) -> Child:
             _check(done)
             return done
         tree.terminal.say(
-            f"{step.name} failed ({done.describe_end()}); trying again in {delay} s:"
+            f"{step.name} failed ({done.describe_end()}); retrying in {delay} s:"
             f"{done.format_tail()}"
         )
         tree.wait_until(lambda: False, delay)
@@ -137,7 +137,7 @@ def _parse_account(step: str, stdout: bytes) -> dict[str, str | None]:
         account = json.loads(lines[-1])
         return {key: account.get(key) for key in ("user", "password", "note")}
     except (IndexError, ValueError, AttributeError) as error:
-        raise CannotRun(f"{step} printed no JSON object: {lines[-1:]}") from error
+        raise CannotRun(f"{step} did not print a JSON object: {lines[-1:]}") from error
 
 
 def _welcome(settings: Environment, account: Mapping[str, str | None]) -> str:
@@ -147,5 +147,5 @@ def _welcome(settings: Environment, account: Mapping[str, str | None]) -> str:
         f"  URL       http://{ports.HOST}:{settings.port}/\n"
         f"  User      {account.get('user') or '-'}\n"
         f"  Password  {password}\n\n"
-        "Ctrl-C ends it.\n\n"
+        "Press Ctrl-C to stop.\n\n"
     )

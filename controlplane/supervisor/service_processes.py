@@ -53,7 +53,9 @@ def start_services(
         addresses.update({name: given[name] for name in names if given.get(name)})
     else:
         if home != place.data:
-            tree.terminal.say(f"PostgreSQL's own user can't enter {place.data}: it lies in {home}")
+            tree.terminal.say(
+                f"PostgreSQL's user has no access to {place.data}, so its data is in {home}"
+            )
         server = postgres.prepare_server(place, home, durable=durable)
         specs.append((server.spec(), server.is_ready))
         addresses["DATABASE_URL"] = server.url(cluster.APPLICATION)
@@ -65,7 +67,7 @@ def start_services(
         if broker.program is None:
             if not durable:
                 raise CannotRun(redis.MISSING)
-            tree.terminal.say(f"{redis.MISSING}. Until then changes reach services by polling.")
+            tree.terminal.say(f"{redis.MISSING}. Until then, services receive changes by polling.")
         elif durable and redis.is_old(broker.program):
             tree.terminal.say(redis.OLD)
         specs.append((broker.spec(), broker.is_ready))
@@ -88,10 +90,10 @@ def _wait_for(tree: Tree, child: Child, is_ready: Callable[[], bool], *, durable
     can_continue = child.spec.optional and durable
     seconds = _REDIS_SECONDS if can_continue else _START_SECONDS
     while not tree.wait_until(is_ready, seconds, ask=0.02):
-        message = f"{child.spec.name} did not get ready within {seconds} s."
+        message = f"{child.spec.name} was not ready within {seconds} s."
         if not can_continue and tree.may_give_up():
             raise CannotRun(f"{message} Its last lines:{child.format_tail()}")
-        tree.terminal.say(f"{message} The run goes on, and retries it.")
+        tree.terminal.say(f"{message} Continuing, and retrying it.")
         if can_continue:
             return
 
@@ -106,4 +108,4 @@ def publish_addresses(tree: Tree, place: Layout, services: Services) -> None:
     try:
         layout.write_private(place.run / "services.json", json.dumps(content, indent=2) + "\n")
     except OSError as error:
-        tree.terminal.say(f"`manage.py` in other shells won't find the services: {error}")
+        tree.terminal.say(f"`manage.py` in other shells can't find the services: {error}")

@@ -128,7 +128,7 @@ class Tree:
         self._run_while_alive(children, grace_seconds)
         for child in children:
             if child.is_alive:
-                self.terminal.say(f"{child.spec.name} did not end in time and was killed")
+                self.terminal.say(f"{child.spec.name} did not stop in time and was killed")
                 child.kill_group()
         self._run_while_alive(children, 2.0)
         self._supervised = [child for child in self._supervised if child not in children]
@@ -217,15 +217,15 @@ class Tree:
         name, deaths = child.spec.name, child.restarts.quick_in_a_row
         if child.restarts.is_failing:
             why = (
-                f"{name} died {deaths} times in a row within {QUICK_DEATH_SECONDS:g} s of its start"
-                f" ({end}). Its last lines:{child.format_tail()}"
+                f"{name} stopped {deaths} times in a row within {QUICK_DEATH_SECONDS:g} s of its"
+                f" start ({end}). Its last lines:{child.format_tail()}"
             )
             if self.may_give_up() and not child.spec.optional:
                 raise CannotRun(why)
             if deaths % _DEATHS_BETWEEN_REASONS == QUICK_DEATHS_ALLOWED:
-                self.terminal.say(f"{why}\nThe run goes on, and retries {name}.")
+                self.terminal.say(f"{why}\nContinuing, and retrying {name}.")
         else:
-            self.terminal.say(f"{name} ended ({end}); starting it again in {delay:g} s")
+            self.terminal.say(f"{name} stopped ({end}); restarting it in {delay:g} s")
         child.start_at = now + delay
         repair = child.spec.repair(child)
         if repair is not None:

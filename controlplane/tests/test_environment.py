@@ -115,7 +115,7 @@ def test_a_command_with_a_wrong_value_ends_with_one_line():
     )
 
     assert done.returncode == 2
-    assert done.stderr.strip().splitlines() == ["TIME_ZONE: no time zone is named 'Mars/Olympus'"]
+    assert done.stderr.strip().splitlines() == ["TIME_ZONE: there is no time zone 'Mars/Olympus'"]
 
 
 def test_one_login_for_all_steps_down_and_two_logins_do_not(tmp_path):

@@ -65,7 +65,7 @@ def expected(pair):
         "Seconds since a sign of life": [{(("process", "worker"),): ANY}],
         "Late ticks": [{}],
         "Messages that wait for workers": [{(("queue", "ramps"),): ANY}],
-        "Jobs that are not over": [{(("kind", "ramp"), ("state", "running")): 1}, {(): 0}],
+        "Unfinished jobs": [{(("kind", "ramp"), ("state", "running")): 1}, {(): 0}],
         "Loops at rest": [{}],
         "Memory": [{}],
         "CPU": [{}],

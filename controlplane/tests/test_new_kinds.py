@@ -155,7 +155,7 @@ def test_retention_rule_is_in_command_setting_and_docs_check(settings: Any) -> N
     (error,) = check_retention_periods()
 
     assert re.search(r"teapots +3 d +\d+ rows .* core_tick", out.getvalue())
-    assert "teapots is kept for 2 to 9 days, not for 20." in error.msg
+    assert "teapots must be from 2 to 9 days, not 20." in error.msg
     assert set(RETENTION_RULES) - documented("rules") == {"teapots"}
 
 

@@ -58,7 +58,7 @@ def test_it_ends_with_one_line_that_names_what_is_missing(alone, arguments):
     assert process.returncode == 2, complained
     assert output == ""
     (line,) = complained.splitlines()
-    assert "DATABASE_OWNER_URL: is missing" in line
+    assert "DATABASE_OWNER_URL: is not set" in line
     assert "provision" in line
 
 

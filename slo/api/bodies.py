@@ -35,7 +35,7 @@ class SloBody(EmptyBody):
         required=False, help_text="Length of the period in days; by default 30."
     )
     threshold_ms = serializers.JSONField(
-        required=False, help_text="For kind latency: longest duration of a good event."
+        required=False, help_text="For kind latency: maximum duration of a good event."
     )
     rules = RulesField(required=False)
     min_events = serializers.JSONField(required=False)
@@ -132,8 +132,8 @@ class SeriesFilters(Filters):
     def get_fields(self) -> dict[str, Any]:
         """Add the field `from`, a Python keyword that can't be a class attribute."""
         return {
-            "from": Moment(required=False, help_text="Begin of the span; by default a day ago."),
-            "to": Moment(required=False, help_text="End of the span; by default now."),
+            "from": Moment(required=False, help_text="Start of the range; by default a day ago."),
+            "to": Moment(required=False, help_text="End of the range; by default now."),
             **super().get_fields(),
         }
 

@@ -128,9 +128,11 @@ class StatusView(ApiView):
         at = self.filters.parse(request.query_params).get("at")
         slo = services.find_slo(name)
         if at is not None and at > db_now():
-            raise InvalidInput({"at": ["Nobody knows yet; leave it out for now."]})
+            raise InvalidInput(
+                {"at": ["Must not be in the future; leave it out for the current time."]}
+            )
         if at is not None and at < end_of(0):
-            raise InvalidInput({"at": ["Nothing is known of times before 1970."]})
+            raise InvalidInput({"at": ["Must not be before 1970."]})
         return Response(load_status(slo, at))
 
 
@@ -225,7 +227,7 @@ class ExclusionDetail(ApiView):
 def parse_id(text: str) -> int:
     """Return the id in a URL path. Raise :class:`NotFound` unless it has 1 to 18 digits."""
     if not (text.isascii() and text.isdigit() and len(text) <= MAX_ID_DIGITS):
-        raise NotFound("There is nothing of that number here.")
+        raise NotFound("There is no object with this number.")
     return int(text)
 
 

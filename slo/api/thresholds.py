@@ -37,7 +37,7 @@ class ThresholdShape(serializers.Serializer[Any]):
     title = serializers.CharField()
     metric = serializers.CharField()
     statistic = serializers.CharField()
-    window = serializers.CharField(help_text="Empty for a metric of the present state.")
+    window = serializers.CharField(help_text="Empty for a metric of the current state.")
     comparison = serializers.ChoiceField(COMPARISONS)
     value = serializers.FloatField(help_text="In the unit of the metric; shares are 0 to 1.")
     min_events = serializers.IntegerField()

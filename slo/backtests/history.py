@@ -66,7 +66,7 @@ def run_backtest(
     field, span or step.
     """
     if unknown := instead.keys() - {*REPLACEABLE}:
-        raise InvalidInput({name: ["Nothing else stands in for it here."] for name in unknown})
+        raise InvalidInput({name: ["There is no default for it here."] for name in unknown})
     document = documents.validate(slo.name, {**documents.to_document(slo), **instead})
     excluded = tuple(replay.load_excluded_spans(slo, start))
     objective = replace(documents.to_objective(document), excluded=excluded)
@@ -116,9 +116,9 @@ def tick_document(at: datetime, evaluation: Evaluation) -> dict[str, Any]:
 
 def _require_span(start: datetime, end: datetime, now: datetime, first: str, last: str) -> None:
     if start >= end:
-        raise InvalidInput({last: [f"Must be later than `{first}`, and not before its time."]})
+        raise InvalidInput({last: [f"Must be later than `{first}`, and not in the future."]})
     if start < now - EARLIEST:
-        raise InvalidInput({first: [f"Nothing older than {EARLIEST.days} days is kept."]})
+        raise InvalidInput({first: [f"Data is kept for {EARLIEST.days} days."]})
 
 
 def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timedelta:
@@ -132,7 +132,7 @@ def _choose_step(raw: Any, span: timedelta, usual: int, max_steps: int) -> timed
     if step < MINUTE or step % MINUTE:
         raise InvalidInput({"step": ["Must be whole minutes: counters are kept by the minute."]})
     if span // step + 1 > max_steps:
-        message = f"That makes more than {max_steps:,} steps; take a larger one."
+        message = f"This results in more than {max_steps:,} steps; use a larger step."
         raise InvalidInput({"step": [message]})
     return step
 

@@ -45,9 +45,9 @@ def limit_backtests(actor: Actor) -> Iterator[None]:
     name = actor.identity
     with _lock:
         if name in _running or len(_running) >= MAX_RUNNING:
-            message = "You already have a backtest running; try again when it is done."
+            message = "You already have a backtest running. Try again when it is done."
             if name not in _running:
-                message = "Others are running backtests right now; try again in a moment."
+                message = "Other backtests are running. Try again in a moment."
             raise TooManyRequests(message, retry_after=RETRY_AFTER_SECONDS)
         _running.add(name)
     try:

@@ -90,7 +90,7 @@ def evaluate_gate(
     window = durations.format_readable(now - gate_window.start) if seconds >= 1 else "0 s"
     evidence: dict[str, Any] = {"slo": gate_window.slo, "window": window}
     if gate_window.sli is None:
-        return GateAnswer(NO_DATA, {**evidence, "why": f"there is no SLO {gate_window.slo}"})
+        return GateAnswer(NO_DATA, {**evidence, "why": f"the SLO {gate_window.slo} doesn't exist"})
     evidence |= {"good": _to_json_count(good), "total": _to_json_count(total)}
     if total <= 0:
         return GateAnswer(NO_DATA, {**evidence, "why": "no events since the step began"})

@@ -40,7 +40,7 @@ CLOCK_TOLERANCE_MINUTES = 5
 If it is further ahead, the clock was set back, and evaluation restarts at the due minute.
 """
 SLO_REMOVED = "Its SLO was removed."
-RULE_REMOVED = "Its rule was taken out of the SLO."
+RULE_REMOVED = "Its rule was removed from the SLO."
 
 log = structlog.get_logger(__name__)
 MAX_SERVICE_LENGTH = 60

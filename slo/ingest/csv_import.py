@@ -38,9 +38,9 @@ class CsvImport:
 
     def __str__(self) -> str:
         known = self.points - self.new - self.old
-        text = f"{self.new} points taken in"
-        text += f", {known} were known already" if known else ""
-        return text + (f", {self.old} are older than what is kept" if self.old else "")
+        text = f"{self.new} points imported"
+        text += f", {known} already known" if known else ""
+        return text + (f", {self.old} older than the retention" if self.old else "")
 
 
 @transaction.atomic(savepoint=False)

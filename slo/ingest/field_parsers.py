@@ -47,7 +47,7 @@ def parse_count(value: Any) -> float:
 def text_parser(longest: int, *, empty: bool = True) -> Callable[[Any], str]:
     def check(value: Any) -> str:
         if not isinstance(value, str) or len(value) > longest or "\0" in value:
-            raise ValueError(f"Must be a text of at most {longest} characters, without U+0000.")
+            raise ValueError(f"Must be a string of at most {longest} characters, without U+0000.")
         if not value and not empty:
             raise ValueError("Must not be empty.")
         return value
@@ -57,7 +57,7 @@ def text_parser(longest: int, *, empty: bool = True) -> Callable[[Any], str]:
 
 def parse_boot(value: Any) -> str:
     if value == PRESENCE_BOOT:
-        raise ValueError("Must be another name; this one is ours.")
+        raise ValueError("This name is reserved. Use another one.")
     return text_parser(MAX_SOURCE_LENGTH)(value)
 
 
@@ -78,13 +78,13 @@ def parse_buckets(value: Any) -> Buckets:
     for text, count in value.items():
         edge = parse_edge(text)
         if edge in edges:
-            raise ValueError(f"The edge {text} is there twice.")
+            raise ValueError(f"The edge {text} is listed twice.")
         if type(count) not in NUMBERS or not 0 <= count <= MAX_NUMBER:
             raise ValueError(f"The count at {text} must be a number from 0 to 2^53.")
         edges[edge] = float(count)
     ordered = sorted(edges.items())
     if ordered[-1][0] != float("inf"):
-        raise ValueError("Must have the count of all events, at +Inf.")
+        raise ValueError("Must contain the count of all events, at +Inf.")
     for (_, fewer), (edge, count) in pairwise(ordered):
         if count < fewer:
             shown = "+Inf" if edge == float("inf") else f"{edge:g}"

@@ -62,7 +62,7 @@ def nearest_edges(edges: Collection[float], limit_ms: float) -> list[float]:
 def explain_missing_edge(threshold_ms: float, edges: Collection[float]) -> str:
     """Return the error message for a histogram without a bucket edge at an SLO's threshold."""
     edges_text = " and ".join(f"{edge:.15g}" for edge in nearest_edges(edges, threshold_ms))
-    ends = f"; the nearest end at {edges_text} ms" if edges_text else ""
+    ends = f"; the nearest are {edges_text} ms" if edges_text else ""
     return f"No bucket ends at {threshold_ms:.15g} ms, the SLO's threshold{ends}."
 
 
@@ -81,10 +81,10 @@ def _refuse_excess(
             free = MAX_EDGES - Sli.objects.filter(slo__isnull=True).count()
         name = point.metric, point.service
         if counts_by_source[name] + len(new) > MAX_PER_SOURCE:
-            why = f"No more than {MAX_PER_SOURCE} edges of a metric of a service are kept."
+            why = f"At most {MAX_PER_SOURCE} edges are stored per metric and service."
             refused.add(index, "buckets", why)
         elif len(new) > free:
-            why = f"No more than {MAX_EDGES:,} edges of histograms are kept; send fewer."
+            why = f"At most {MAX_EDGES:,} histogram edges are stored; send fewer."
             refused.add(index, "buckets", why)
         else:
             edges |= new

@@ -49,7 +49,9 @@ def accept_points(points: Sequence[Point], *, now: datetime) -> dict[str, Any]:
             continue
         some = boots.setdefault((point.slo, point.metric, point.service, point.source), set())
         if len(some) >= MAX_BOOTS and point.boot not in some:
-            refused.add(index, "boot", f"A request may tell of {MAX_BOOTS} boots of one source.")
+            refused.add(
+                index, "boot", f"A request can contain at most {MAX_BOOTS} boots of one source."
+            )
             continue
         some.add(point.boot)
         if point.metric:
@@ -85,12 +87,12 @@ def check_entry(
 ) -> bool:
     """Return True if an entry's source and time are acceptable; else add it to `refused`."""
     if source in RESERVED_SOURCES:
-        refused.add(index, "source", f"The name {source} is reserved; say another one.")
+        refused.add(index, "source", f"The name {source} is reserved. Use another one.")
         return False
     if at is None or now - MAX_AGE <= at <= now + MAX_AHEAD:
         return True
     if at > now:
-        why = f"Is more than a minute ahead of {canonical.timestamp(now)}, the time here."
+        why = f"Is more than a minute ahead of {canonical.timestamp(now)}, the server's time."
     else:
         why = f"Is more than 24 hours before {canonical.timestamp(now)}; import it as history."
     refused.add(index, "at", why)
@@ -103,7 +105,7 @@ def find_target(
     """Return the SLI that counts an entry for the SLO `name`; refuse the entry if there is none."""
     found = known.get(name)
     if found is None:
-        refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]} here.")
+        refused.add(index, "slo", f"There is no SLO {name[:MAX_NAME_LENGTH]}.")
         return None
     if found.is_polled:
         refused.add(index, "slo", f"The counters of {name} are read from Prometheus.")
@@ -125,7 +127,9 @@ def _add_sample(
     good, total = point.good, point.total
     if point.buckets is not None:
         if target.threshold_ms is None:
-            refused.add(index, "buckets", f"{point.slo} has no threshold; send good and total.")
+            refused.add(
+                index, "buckets", f"{point.slo} has no latency threshold; send good and total."
+            )
             return
         counts = dict(point.buckets)
         if target.threshold_ms not in counts:

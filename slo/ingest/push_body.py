@@ -218,9 +218,9 @@ def _check_fields(
 
 
 _CONFLICTS = {
-    "slo": "Either an SLO, or a metric of a service.",
-    "good": "Either good and total, or buckets.",
-    "total": "Either good and total, or buckets.",
+    "slo": "Set either `slo`, or `metric` and `service`.",
+    "good": "Set either `good` and `total`, or `buckets`.",
+    "total": "Set either `good` and `total`, or `buckets`.",
 }
 _BATCH: Mapping[str, Parser] = {
     "batch_id": field_parsers.text_parser(MAX_SOURCE_LENGTH, empty=False)

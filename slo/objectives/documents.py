@@ -41,7 +41,7 @@ DISPLAY_ORDER = (
 FIELD_LABELS = {
     "window_days": "period",
     "threshold_ms": "threshold",
-    "min_events": "least events",
+    "min_events": "minimum events",
     "runbook_url": "runbook",
 }
 
@@ -127,7 +127,7 @@ def _read_target(raw: Any, errors: Errors) -> Decimal:
     """Return the target; if it is invalid, add an error and return 0.999 for further checks."""
     fallback = Decimal("0.999")
     if raw is None:
-        add_error(errors, "target", "Say which share of events shall be good, such as 0.999.")
+        add_error(errors, "target", "Enter the share of events that must be good, such as 0.999.")
         return fallback
     errors_before = len(errors)
     value = json_values.read_number("target", raw, None, None, errors)
@@ -148,14 +148,16 @@ def _read_target(raw: Any, errors: Errors) -> Decimal:
 def _read_threshold(raw: Any, kind: str, errors: Errors) -> float | None:
     if kind == Slo.Kind.LATENCY:
         if raw is None:
-            add_error(errors, "threshold_ms", "Say within how many milliseconds an event is good.")
+            add_error(
+                errors, "threshold_ms", "Enter the milliseconds within which an event is good."
+            )
             return None
         found = json_values.read_number("threshold_ms", raw, 0, 1e9, errors)
         if found == 0 and "threshold_ms" not in errors:
             add_error(errors, "threshold_ms", "Must be above 0.")
         return found
     if raw is not None and kind:
-        add_error(errors, "threshold_ms", "Only an SLO of kind latency has one.")
+        add_error(errors, "threshold_ms", "Only an SLO of kind latency has a threshold.")
     return None
 
 
@@ -173,7 +175,7 @@ def describe_action(one: Mapping[str, Any]) -> str:
     """Return an action in words: `On a page, stop experiment:x for 1h`."""
     is_trip = one["do"] == "trip"
     does = f"stop {one['switch']} for {one['expires_in']}" if is_trip else "hold its ramps"
-    also = ", also when nothing is known" if one.get("on_unknown") == "act" else ""
+    also = ", also when its state is unknown" if one.get("on_unknown") == "act" else ""
     return f"On {ACTION_TRIGGERS.get(one['on'], one['on'])}, {does}{also}"
 
 

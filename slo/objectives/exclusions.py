@@ -19,8 +19,8 @@ from slo.models import Exclusion, Slo
 from . import services
 from .permissions import SCOPE
 
-ADVICE = "Say what happened, such as the maintenance and its ticket."
-REMOVAL_ADVICE = "Say why it counts after all."
+ADVICE = "Enter what happened, such as the maintenance and its ticket."
+REMOVAL_ADVICE = "Enter why it counts again."
 MAX_DURATION = timedelta(days=90)
 MAX_AHEAD = timedelta(days=90)
 MAX_AGE = timedelta(days=400)
@@ -48,7 +48,7 @@ def add_exclusion(
     with transaction.atomic():
         slo = services.find_slo(name, lock=True)
         if Exclusion.objects.filter(slo=slo, removed_at__isnull=True).count() >= MAX_EXCLUSIONS:
-            raise Conflict(f"There are {MAX_EXCLUSIONS} exclusions already; take some back.")
+            raise Conflict(f"There are already {MAX_EXCLUSIONS} exclusions. Remove some first.")
         before = _load_budget(slo, now)
         exclusion = Exclusion.objects.create(
             slo=slo,

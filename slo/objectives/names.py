@@ -16,7 +16,7 @@ def is_valid_name(text: str, reserved: Collection[str]) -> bool:
 
 def check_name(name: str, reserved: Collection[str], errors: Errors) -> None:
     if name in reserved:
-        add_error(errors, "name", "That is a page of its own; take another name.")
+        add_error(errors, "name", "This name is reserved for a page. Use another one.")
     elif not is_valid_name(name, reserved):
         add_error(
             errors,

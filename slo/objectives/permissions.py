@@ -21,9 +21,7 @@ def require_admin(actor: Actor) -> None:
         return
     if actor.is_person:
         raise Forbidden(
-            f"Your role, {actor.role}, may not change objectives; an admin may.", scope=SCOPE
+            f"Only admins can change objectives; your role is {actor.role}.", scope=SCOPE
         )
     actor.require(SCOPE)
-    raise Forbidden(
-        "This token's owner may not change objectives; a token of an admin may.", scope=SCOPE
-    )
+    raise Forbidden("Only a token owned by an admin can change objectives.", scope=SCOPE)

@@ -95,7 +95,7 @@ def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> l
             add_error(
                 errors,
                 "rules",
-                f"The usual ones could never fire: {_max_burn_rate(target)} Give others.",
+                f"The default rules could never fire: {_max_burn_rate(target)} Add your own rules.",
             )
         return found
     if not isinstance(raw, list) or len(raw) > MAX_RULES:
@@ -114,7 +114,7 @@ def read_rules(raw: Any, target: Decimal, window_days: int, errors: Errors) -> l
                 Decimal(str(rule["burn_rate"])),
             )
             if (first := first_places.setdefault(key, place)) != place:
-                add_error(errors, f"rules.{place}", f"Looks at the same as rule {first}.")
+                add_error(errors, f"rules.{place}", f"Same windows as rule {first}.")
     return rules
 
 
@@ -148,7 +148,7 @@ def _read_rule(
 def _read_window(path: str, raw: Any, errors: Errors) -> tuple[str, int]:
     """Return a window's normalized text (`1h`) and its minutes; for an invalid window, "" and 0."""
     if not isinstance(raw, str):
-        add_error(errors, path, "Write how long the window is, such as 1h.")
+        add_error(errors, path, "Enter the length of the window, such as 1h.")
         return "", 0
     try:
         minutes = window_minutes(raw)
@@ -167,7 +167,7 @@ def _read_burn_rate(path: str, raw: Any, target: Decimal, errors: Errors) -> flo
     if value <= 0:
         add_error(errors, path, "Must be above 0.")
     elif not can_fire(Decimal(str(value)), target):
-        add_error(errors, path, f"It could never fire: {_max_burn_rate(target)}")
+        add_error(errors, path, f"This rule could never fire: {_max_burn_rate(target)}")
     return value
 
 

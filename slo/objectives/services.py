@@ -57,7 +57,7 @@ def write_slo(
     slo = _lock_slo(name)
     before = None if slo is None else documents.to_document(slo)
     if version is not None and (slo is None or slo.version != version):
-        raise Conflict("It was changed meanwhile; look at it and change it again.")
+        raise Conflict("Someone else changed it. Reload, then make your change again.")
     if slo is not None and before == document:
         return slo, None
     if slo is None:
@@ -109,7 +109,7 @@ def find_slo(name: str, *, lock: bool = False) -> Slo:
     rows = rows.select_for_update(no_key=True) if lock else rows
     slo = rows.first() if names.is_valid_name(name, documents.RESERVED_NAMES) else None
     if slo is None:
-        raise NotFound("There is no such SLO; it may be made with PUT.")
+        raise NotFound("This SLO doesn't exist. Use PUT to create it.")
     return slo
 
 
@@ -117,7 +117,7 @@ def require_new(name: str) -> None:
     """Raise :class:`Conflict` if there is an SLO of this name."""
     present = Slo.objects.present().filter(name=name)
     if names.is_valid_name(name, documents.RESERVED_NAMES) and present.exists():
-        raise Conflict(f"There is an SLO {name} already; change it with PUT.")
+        raise Conflict(f"An SLO named {name} already exists. Use PUT to change it.")
 
 
 def audit_target(name: str) -> str:
@@ -127,13 +127,13 @@ def audit_target(name: str) -> str:
 
 def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
     if Slo.objects.present().count() >= MAX_SLOS:
-        raise Conflict(f"No more than {MAX_SLOS:,} SLOs may be here.")
+        raise Conflict(f"At most {MAX_SLOS:,} SLOs are allowed.")
     new = Slo(name=name, created_at=now, changed_at=now)
     documents.apply_document(new, document)
     Slo.objects.bulk_create([new], ignore_conflicts=True)
     slo = _lock_slo(name)
     if slo is None or slo.created_at != now or documents.to_document(slo) != document:
-        raise Conflict(f"Somebody else made {name} just now; look at it first.")
+        raise Conflict(f"Someone else just created {name}. Look at it first.")
     return slo
 
 

@@ -60,7 +60,7 @@ def parse_slo_file(text: str) -> documents.ParsedSlos:
     keys: dict[str, str] = {}
     for key, name, fields in _list_entries(raw, service, errors):
         if name in slos:
-            add_error(errors, f"{FILE}: {key}", f"{name} is there already, as {keys[name]}.")
+            add_error(errors, f"{FILE}: {key}", f"{name} is already listed, as {keys[name]}.")
             continue
         if "rules" not in fields and alerts is not None:
             fields["rules"] = _reachable_rules(name, fields, alerts, remarks)
@@ -99,7 +99,7 @@ def _list_entries(
             continue
         else:
             known_keys = ", ".join(("p95_latency", *PARTS))
-            add_error(errors, path, f"Unknown; there are {known_keys}.")
+            add_error(errors, path, f"Unknown; use one of {known_keys}.")
         if len(errors) > errors_before:
             continue
         name = str(key).replace("_", "-")
@@ -110,12 +110,12 @@ def _list_named(
     raw: Any, service: str, errors: Errors
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
     if not isinstance(raw, Mapping | None):
-        add_error(errors, f"{FILE}: slos", "Must be names with what each says.")
+        add_error(errors, f"{FILE}: slos", "Must be a mapping of names to values.")
         return
     for name, entry in (raw or {}).items():
         path = f"{FILE}: slos: {name}"
         if not isinstance(name, str) or not isinstance(entry, Mapping):
-            add_error(errors, path, "Must be a name with what it says.")
+            add_error(errors, path, "Must be a name with a value.")
             continue
         fields = {"service": service, **{str(key): value for key, value in entry.items()}}
         if isinstance(fields.get("target"), str):
@@ -138,7 +138,7 @@ def _parse_alerts(raw: Any, errors: Errors) -> list[dict[str, Any]] | None:
             burn_rate = json_number(Decimal(written[2]))
             one = {"window": written[1], "burn_rate": burn_rate}
         if not isinstance(one, Mapping) or one.keys() - {*ALERT_FIELDS, "severity"}:
-            message = "Must be {window, burn_rate, severity}, or a text: 1h burn rate > 14."
+            message = "Must be {window, burn_rate, severity}, or a string: 1h burn rate > 14."
             add_error(errors, f"{path}.{place}", message)
             continue
         rule = {field: one.get(key) for key, field in ALERT_FIELDS.items()}
@@ -162,7 +162,7 @@ def _reachable_rules(
         burn_rate = rule["burn_rate"]
         is_number = isinstance(burn_rate, int | float) and not isinstance(burn_rate, bool)
         if is_number and 0 < target < 1 and not rules.can_fire(Decimal(str(burn_rate)), target):
-            message = f"a burn rate above {burn_rate:g} can't be reached at {target:f}; left out."
+            message = f"a burn rate above {burn_rate:g} can't be reached at {target:f}; ignored."
             remarks.append(f"{FILE}: {name}: {message}")
         else:
             found.append(rule)
@@ -191,7 +191,7 @@ def _parse_share(path: str, value: Any, errors: Errors) -> float | None:
 def _parse_milliseconds(path: str, value: Any, errors: Errors) -> float | None:
     written = _TIME.fullmatch(value.strip()) if isinstance(value, str) else None
     if written is None:
-        add_error(errors, path, "Must be a time with its unit, such as 300ms or 3s.")
+        add_error(errors, path, "Must be a time with a unit, such as 300ms or 3s.")
         return None
     return json_number(Decimal(written[1]) * _MILLISECONDS[written[2]])
 

@@ -51,7 +51,7 @@ def read_actions(raw: Any, service: str, errors: Errors) -> list[dict[str, Any]]
             continue
         action = _read_action(path, one, service, errors)
         if action in found:
-            add_error(errors, path, f"The same as action {found.index(action)}.")
+            add_error(errors, path, f"Duplicate of action {found.index(action)}.")
         found.append(action)
     return found
 
@@ -68,7 +68,7 @@ def _read_action(path: str, raw: Mapping[str, Any], service: str, errors: Errors
     if kind == TRIP:
         found |= _read_trip(path, raw, errors)
     elif kind and not service:
-        add_error(errors, f"{path}.do", "Say of which service: the SLO names none.")
+        add_error(errors, f"{path}.do", "Name the service, because the SLO has none.")
     if kind:
         json_values.refuse_unknown(path, raw, found, errors)
     return found
@@ -77,9 +77,9 @@ def _read_action(path: str, raw: Mapping[str, Any], service: str, errors: Errors
 def _read_trip(path: str, raw: Mapping[str, Any], errors: Errors) -> dict[str, Any]:
     switch = raw.get("switch")
     if isinstance(switch, str) and switch.startswith(f"{GLOBAL.name}:"):
-        add_error(errors, f"{path}.switch", "The global switch is for people to decide.")
+        add_error(errors, f"{path}.switch", "Only people can engage the global switch.")
     elif not (isinstance(switch, str) and is_trippable(switch)):
-        message = "Name the switch to stop, such as experiment:new-planner."
+        message = "Name the switch to engage, such as experiment:new-planner."
         add_error(errors, f"{path}.switch", message)
     return {"switch": switch, "expires_in": _read_expiry(path, raw.get("expires_in"), errors)}
 
@@ -88,7 +88,7 @@ def _read_expiry(path: str, raw: Any, errors: Errors) -> str:
     try:
         duration = durations.parse(USUAL_EXPIRY if raw is None else str(raw))
         if duration.days > MAX_DAYS or duration.total_seconds() > MAX_DAYS * 86_400:
-            raise ValueError(f"At most {MAX_DAYS} days: nobody remembers longer.")
+            raise ValueError(f"Must be at most {MAX_DAYS} days.")
         return durations.format_canonical(duration)
     except ValueError as error:
         add_error(errors, f"{path}.expires_in", str(error))
@@ -105,9 +105,9 @@ def _read_server_url(raw: Any, errors: Errors) -> str:
     if parts is None:
         message = "Must be a URL starting with http:// or https://."
     elif parts.username is not None or parts.password is not None:
-        message = "Leave out user and password: everybody who looks at the SLO sees this."
+        message = "Leave out the user and password: everyone who can open this page sees the URL."
     elif parts.query or parts.fragment or url[-1] in "?#":
-        message = "Leave out what comes after the path: queries are added to it."
+        message = "Leave out everything after the path: queries are added to it."
     if message:
         add_error(errors, "source.url", message)
     return url.rstrip("/")
@@ -116,5 +116,5 @@ def _read_server_url(raw: Any, errors: Errors) -> str:
 def _read_query(path: str, raw: Any, errors: Errors) -> str:
     query = json_values.read_text(path, raw, MAX_QUERY_LENGTH, errors)
     if not query and path not in errors:
-        add_error(errors, path, "Write the PromQL of a counter, such as sum(http_requests_total).")
+        add_error(errors, path, "Enter the PromQL of a counter, such as sum(http_requests_total).")
     return query

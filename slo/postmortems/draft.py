@@ -71,15 +71,15 @@ def _write_timeline(alert: Alert, now: datetime) -> Iterator[str]:
         table.append(f"| {_format_time(one.at)} | {escape_markdown(one.text)}{by}{why} |")
     yield "\n".join(table)
     if is_cut:
-        yield f"*Only the first {alert_timeline.MAX_EVENTS} events of the audit trail are here.*"
-    yield "*That is the whole installation: take out what had nothing to do with it.*"
+        yield f"*Only the first {alert_timeline.MAX_EVENTS} events of the audit trail are listed.*"
+    yield "*This is the timeline of the whole installation: remove unrelated events.*"
 
 
 def _write_cause(alert: Alert) -> Iterator[str]:
     yield "*What was it, and what let it through?*"
     windows = alert.evidence.get("windows")
     if isinstance(windows, Mapping) and windows:
-        yield "When it opened, this was counted:"
+        yield "Counts when it opened:"
         table = ["| Window | Events | Bad | Burn rate |", "|---|---|---|---|"]
         for name, one in windows.items():
             cells = [name]
@@ -89,7 +89,7 @@ def _write_cause(alert: Alert) -> Iterator[str]:
             table.append(f"| {' | '.join(map(escape_markdown, cells))} |")
         yield "\n".join(table)
     elif alert.evidence:
-        yield "When it opened, this was found:"
+        yield "Figures when it opened:"
         pairs = alert.evidence.items()
         yield _format_bullets(
             *(f"{escape_markdown(name)}: {escape_markdown(one)}" for name, one in pairs)
@@ -103,7 +103,7 @@ def _write_impact(alert: Alert, stopped: Sequence[Episode], now: datetime) -> It
         + f": {escape_markdown(one.reason)}"
         for one in stopped
     ]
-    service = f"what needs {escape_markdown(alert.service)}" if alert.service else "*which?*"
+    service = f"what depends on {escape_markdown(alert.service)}" if alert.service else "*which?*"
     nested = "".join(f"\n  - {one}" for one in features)
     yield _format_bullets(
         "Users affected: *how many?*",
@@ -118,10 +118,10 @@ def _describe_acknowledgement(alert: Alert) -> str:
         f"within {durations.format_readable(allowed)}" if allowed else "on the next working day"
     )
     if alert.acknowledged_at is None:
-        return f"Acknowledged: by nobody (it shall be {within})"
+        return f"Acknowledged: no (target: {within})"
     duration = durations.format_readable(max(alert.acknowledged_at - alert.opened_at, timedelta(0)))
     by = escape_markdown(alert.acknowledged_by)
-    return f"Acknowledged: by {by}, {duration} after it opened (it shall be {within})"
+    return f"Acknowledged: by {by}, {duration} after it opened (target: {within})"
 
 
 def _describe_scope(alert: Alert, stopped: Sequence[Episode]) -> str:
@@ -151,7 +151,7 @@ def _describe_budget(alert: Alert, now: datetime) -> str:
     begin = min(minute_of(alert.opened_at) - noticed, end)
     spent = budgets.load_spent([alert.slo], (begin, end)).get(alert.slo.pk)
     if spent is None or spent.in_all is None or spent.remaining_ratio is None:
-        return "unknown: too little data"
+        return "unknown: too few events were counted"
     return (
         f"{_format_share(spent.in_all)} of that of {alert.slo.window_days} days;"
         f" {_format_share(spent.remaining_ratio)} of it was left at the end"

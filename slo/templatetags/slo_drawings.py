@@ -61,7 +61,7 @@ def burn_spark(spark: Sparkline) -> SafeString:
         '<path class="burn__{}" d="{}"></path>',
         ((look, "".join(paths[look])) for look in sorted(paths)),
     )
-    label = "No data for the last 24 hours"
+    label = "No data in the last 24 hours"
     if spark.most is not None:
         label = f"The last 24 hours: at most {times(spark.most)}"
         if spark.unknown_minutes:

@@ -50,7 +50,7 @@ def test_post_makes_one_and_refuses_one_that_is_there(admin):
     again = admin.post("/slos/", {**BODY, "name": "core-availability"})
 
     assert again.status_code == 409
-    assert "change it with PUT" in again.json()["detail"]
+    assert "Use PUT to change it" in again.json()["detail"]
 
 
 def test_what_was_shown_can_be_put_back(admin):

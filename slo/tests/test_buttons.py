@@ -37,7 +37,7 @@ def test_button_of_an_alert_acknowledges_it():
 
     one.refresh_from_db()
     assert one.acknowledged_by == "user:olga"
-    assert message == "You acknowledged core-availability: escalation pauses for 24 hours."
+    assert message == "You acknowledged core-availability. Escalation is paused for 24 hours."
 
 
 def test_button_of_a_step_acknowledges_the_alert_behind_it():
@@ -58,7 +58,7 @@ def test_second_click_says_who_was_first():
 
     message = press({"alert": one.pk}, now=first + timedelta(minutes=1))
 
-    assert message.startswith("user:olga has just acknowledged it")
+    assert message.startswith("user:olga has already acknowledged it")
     assert Alert.objects.get().acknowledged_at == first
 
 

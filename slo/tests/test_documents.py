@@ -74,7 +74,7 @@ def test_numbers_mean_exactly_what_was_written():
 @pytest.mark.parametrize(
     ("target", "message"),
     [
-        (None, "Say which share"),
+        (None, "Enter the share"),
         (0, "above 0 and below 1"),
         (1, "above 0 and below 1"),
         (99.9, "did you mean 0.999?"),
@@ -95,7 +95,7 @@ def test_name_that_no_address_can_hold_is_refused(name):
 
 @pytest.mark.parametrize("name", ["new", "thresholds"])
 def test_name_of_a_page_of_its_own_is_refused(name):
-    assert "another name" in validation_errors(name)["name"][0]
+    assert "Use another one" in validation_errors(name)["name"][0]
 
 
 def test_everything_that_is_wrong_is_told_at_once():
@@ -116,7 +116,7 @@ def test_rule_that_could_never_fire_is_refused_with_the_largest_there_is():
     errors = validation_errors(target=0.95, rules=[rule(burn_rate=20)])
 
     assert errors["rules.0.burn_rate"] == [
-        "It could never fire: at a target of 0.95 a burn rate never exceeds 20."
+        "This rule could never fire: at a target of 0.95 a burn rate never exceeds 20."
     ]
     assert validate_document(target=0.95, rules=[rule(burn_rate=19.999)])["rules"]
 
@@ -164,7 +164,7 @@ def test_rule_with_a_wrong_field_is_refused_and_the_field_named(fields, field):
 def test_two_rules_that_look_at_the_same_are_refused():
     errors = validation_errors(rules=[rule(), rule(long="60m", severity="ticket")])
 
-    assert errors == {"rules.1": ["Looks at the same as rule 0."]}
+    assert errors == {"rules.1": ["Same windows as rule 0."]}
 
 
 def test_period_is_the_longest_window():
@@ -249,8 +249,7 @@ def test_action_with_a_wrong_field_is_refused_and_the_field_named(action, field)
 
 def test_ramps_are_held_only_of_a_service_that_is_named():
     assert (
-        "Say of which service"
-        in validation_errors(actions=[{"do": "hold_ramps"}])["actions.0.do"][0]
+        "Name the service" in validation_errors(actions=[{"do": "hold_ramps"}])["actions.0.do"][0]
     )
 
 

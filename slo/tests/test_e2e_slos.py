@@ -92,7 +92,7 @@ def test_span_is_left_out_and_the_budget_is_shown_before(desks):
     dialog.get_by_label("Reason").fill(WHY)
     dialog.get_by_role("button", name="Exclude time range").click()
 
-    expect(page.locator(".toasts")).to_contain_text("It does not count any more")
+    expect(page.locator(".toasts")).to_contain_text("Exclusion added")
     expect(page.locator("#below")).to_contain_text(WHY)
 
 

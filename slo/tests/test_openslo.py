@@ -90,7 +90,9 @@ def test_ratio_of_a_prometheus_is_an_slo_that_asks_it():
         "total": "sum(orders)",
     }
     assert [rule["burn_rate"] for rule in one["rules"]] == [14, 6]
-    assert parsed.remarks == ("documents.0: It has no alert policies; the usual rules were taken.",)
+    assert parsed.remarks == (
+        "documents.0: It has no alert policies; the default rules were used.",
+    )
 
 
 def test_bad_events_are_taken_from_all_of_them():
@@ -140,11 +142,11 @@ def test_source_that_can_t_be_asked_is_pushed_and_that_is_said():
         text = changed(f"{RATIO}.{which}.metricSource.type", "Datadog")
     parsed = parse_texts(text)
     assert parsed.slos["checkout"]["source"] == {"type": "push"}
-    assert "datadog can't be read here" in parsed.remarks[0]
+    assert "datadog is not supported as a source" in parsed.remarks[0]
 
     parsed = parse_texts(SLO, server="")
     assert parsed.slos["checkout"]["source"] == {"type": "push"}
-    assert "No Prometheus is named" in parsed.remarks[0]
+    assert "No Prometheus URL is given" in parsed.remarks[0]
 
 
 def test_each_objective_is_an_slo():
@@ -277,5 +279,5 @@ def test_what_is_no_document_is_refused(document):
 def test_text_that_stands_for_more_than_memory_holds_is_refused():
     bomb = "a: &a [x, x]\n" + "".join(f"b{n}: &b{n} [*a, *a]\n" for n in range(30))
 
-    with pytest.raises(InvalidInput, match="write it out"):
+    with pytest.raises(InvalidInput, match="repeat the value"):
         services.parse_text(bomb)

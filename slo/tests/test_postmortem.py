@@ -204,9 +204,9 @@ def test_subject_of_a_threshold_rule_may_say_whom_it_hit(now):
 @pytest.mark.parametrize(
     ("severity", "said"),
     [
-        ("critical", "by user:kim, 7 min after it opened (it shall be within 5 min)"),
-        ("warning", "by user:kim, 7 min after it opened (it shall be within 30 min)"),
-        ("info", "by user:kim, 7 min after it opened (it shall be on the next working day)"),
+        ("critical", "by user:kim, 7 min after it opened (target: within 5 min)"),
+        ("warning", "by user:kim, 7 min after it opened (target: within 30 min)"),
+        ("info", "by user:kim, 7 min after it opened (target: on the next working day)"),
     ],
 )
 def test_answer_is_measured_by_the_escalation_matrix(now, severity, said):
@@ -217,7 +217,7 @@ def test_answer_is_measured_by_the_escalation_matrix(now, severity, said):
 
 
 def test_nobody_who_acknowledged_is_told_of(now):
-    assert "by nobody (it shall be within 5 min)" in draft.write_draft(alert(now), now)
+    assert "no (target: within 5 min)" in draft.write_draft(alert(now), now)
 
 
 def test_counters_behind_it_are_a_table(now):
@@ -250,7 +250,7 @@ def test_budget_that_was_spent_is_what_was_counted(now):
 def test_budget_of_which_too_little_is_known_is_not_known(now):
     text = draft.write_draft(alert(now, slo=slo()), now)
 
-    assert line(text, "Error budget spent").endswith("unknown: too little data")
+    assert line(text, "Error budget spent").endswith("unknown: too few events were counted")
 
 
 EVIL = "a | b <script>alert(1)</script> [x](javascript:alert(1)) *b* _i_ `c` \n# h\n\n- l ![i](//e)"

@@ -174,7 +174,7 @@ def test_change_is_shown_in_words_and_made(folder):
     assert output.splitlines()[:3] == [
         "~ SLO core-availability",
         "    target: 99.9 % → 99.5 %",
-        "  SLO core-error-rate stands in no file; left alone",
+        "  SLO core-error-rate is in none of the files; not changed",
     ]
     assert str(services.find_slo("core-availability").target) == "0.99500000"
 
@@ -183,7 +183,7 @@ def test_change_is_shown_in_words_and_made(folder):
 def test_dry_run_says_the_same_and_does_nothing(folder):
     _, output, _ = load(folder, "--dry-run")
 
-    assert "Would be: 2 new" in output
+    assert "Dry run: 2 new" in output
     assert not Slo.objects.exists()
     assert not AuditEntry.objects.exists()
 
@@ -211,7 +211,7 @@ def test_wrong_file_of_one_app_stops_those_of_the_other(folder, bad):
 
     assert code == 1
     assert f"{bad}.yaml: nonsense" in output
-    assert "Nothing was changed." in output
+    assert "Nothing changed." in output
     assert not Slo.objects.exists()
     assert not AuditEntry.objects.exists()
 

@@ -71,8 +71,10 @@ def test_without_an_edge_at_the_limit_it_is_unknown_and_says_why():
     one = read_one()["core/e2e"]
 
     assert one.beyond is None
-    assert one.summary == (
-        "core/e2e has no edge at 5,000 ms, and its nearest (4,000 and 6,000 ms) do not tell"
+    assert (
+        one.summary
+        == "core/e2e has no edge at 5,000 ms, and the nearest ones (4,000 and 6,000 ms) are not"
+        " conclusive"
     )
 
 
@@ -83,7 +85,7 @@ def test_what_nobody_has_pushed_lately_is_unknown():
     uncovered = read_one(now=NOW + MINUTE)["core/e2e"]
 
     assert (late.beyond, late.samples, uncovered.beyond) == (None, 0, None)
-    assert late.summary == "Too little is known of core/e2e in 5 min"
+    assert late.summary == "Too few data on core/e2e in 5 min"
 
 
 def test_a_part_of_the_measure_is_the_histograms_of_one_metric():
@@ -101,7 +103,7 @@ def test_counters_of_slos_are_no_histograms_and_without_any_nothing_is_known():
 
     (one,) = read_latency(ASKED, NOW)
 
-    assert (one.beyond, one.summary) == (None, "Nobody has pushed a latency histogram")
+    assert (one.beyond, one.summary) == (None, "No latency histogram was pushed")
 
 
 def test_the_rule_of_the_beginning_opens_an_alert_and_ends_it():

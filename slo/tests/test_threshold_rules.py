@@ -43,12 +43,12 @@ def test_what_is_left_out_has_its_default():
         ("statistic", "p95", "Must be one of rate."),
         ("window", "90s", "Must be of whole minutes"),
         ("window", "30d", "Must be from 1m to 3d."),
-        ("window", "soon", "Write a whole number and a unit"),
+        ("window", "soon", "Use a whole number and a unit"),
         ("comparison", "!=", "Must be one of >, >=, <, <=."),
         ("value", "2", "Must be a number, without quotes."),
         ("value", True, "Must be a number, without quotes."),
         ("value", float("nan"), "Must be a number, without quotes."),
-        ("value", None, "Say with what it is compared."),
+        ("value", None, "Enter the value to compare with."),
         ("value", 2, "Must be a share from 0 to 1. 2 % is 0.02."),
         ("value", 1, "would never fire"),
         ("min_events", -1, "Must be from 0"),
@@ -83,7 +83,7 @@ def test_everything_wrong_is_told_at_once():
 def test_what_is_so_now_has_no_window():
     errors = validation_errors(metric="breaker_open", value=0, window="5m")
 
-    assert errors == {"window": ["breaker_open is what is so now; leave the window out."]}
+    assert errors == {"window": ["breaker_open is a current state; leave the window out."]}
 
 
 def test_a_percentile_has_to_be_chosen_and_may_be_of_one_histogram():

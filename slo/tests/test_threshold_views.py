@@ -63,7 +63,7 @@ def test_the_page_shows_each_rule_and_how_it_stands(admin):
     assert "post is at None" in content
     assert "1 open alert" in content
     assert "Off" in content
-    assert "Nobody measures this here." in content
+    assert "This is not measured on this installation." in content
 
 
 def test_however_many_look_a_rule_is_asked_once_in_ten_seconds():
@@ -145,7 +145,7 @@ def test_a_form_that_nobody_touched_changes_nothing(admin):
 @pytest.mark.parametrize(
     ("field", "entered", "message"),
     [
-        ("value", "", "Say with what it is compared."),
+        ("value", "", "Enter the value to compare with."),
         ("value", "many", "Must be a number"),
         ("value", "250", "Must be a share"),
         ("window", "10s", "Must be of whole minutes"),

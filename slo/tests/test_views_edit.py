@@ -62,9 +62,9 @@ def test_name_that_is_taken_is_refused_and_changes_nothing():
         ({"target": "100"}, "Must be a share above 0 and below 1"),
         ({"rule-0-burn_rate": "1000"}, "never exceeds 1,000"),
         ({"rule-0-short": "90s"}, "whole minutes"),
-        ({"source": "prometheus", "url": "http://me:pw@prom/"}, "Leave out user and password"),
-        ({"kind": "latency"}, "within how many milliseconds"),
-        ({"name": "thresholds"}, "a page of its own"),
+        ({"source": "prometheus", "url": "http://me:pw@prom/"}, "Leave out the user and password"),
+        ({"kind": "latency"}, "the milliseconds within which"),
+        ({"name": "thresholds"}, "reserved for a page"),
     ],
 )
 def test_what_is_wrong_is_said_beside_it_and_nothing_is_lost(fields, message):

@@ -19,7 +19,7 @@ TICK = "slo.thresholds"
 INTERVAL = timedelta(seconds=10)
 REMOVED, OFF = "The rule was removed.", "The rule was turned off."
 CHANGED = "The rule was changed."
-CAUSE_CHANGED = "The cause is another one now."
+CAUSE_CHANGED = "The cause has changed."
 LOWERED_FROM = "lowered_from"
 """Fact of an alert that a person knowingly caused, of severity info: the severity of its rule."""
 
@@ -95,7 +95,7 @@ def evaluate_rule(
     """
     known = find_metric(rule.metric)
     if known is None:
-        return RuleResult(error="Nobody measures this here.")
+        return RuleResult(error="This is not measured on this installation.")
     measure, part = known
     query = MetricQuery(
         statistic=rule.statistic,

@@ -79,7 +79,7 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
         "runbook_url": json_values.read_url("runbook_url", raw.get("runbook_url"), 500, errors),
     }
     if "value" not in raw:
-        add_error(errors, "value", "Say with what it is compared.")
+        add_error(errors, "value", "Enter the value to compare with.")
     if not isinstance(document["enabled"], bool):
         add_error(errors, "enabled", "Must be true or false, without quotes.")
     if not errors and metric_type is not None:
@@ -116,7 +116,7 @@ def describe_rule(rule: ThresholdRule) -> str:
     shown = known[0].format(rule.value) if known else f"{rule.value:g}"
     statistic = f"{rule.statistic} of " if known and len(known[0].statistics) > 1 else ""
     over = f" in {durations.format_readable(rule_window(rule))}" if rule.window else ""
-    least = f", of {rule.min_events:,} at least" if rule.min_events > 1 else ""
+    least = f", if at least {rule.min_events:,} events" if rule.min_events > 1 else ""
     text = f"{statistic}{title.lower() if statistic else title}{part}"
     return f"{text} {COMPARISON_WORDS[rule.comparison]} {shown}{over}{least}"
 
@@ -141,7 +141,7 @@ def _read_window(raw: Any, metric_type: ThresholdMetric | None, errors: Errors) 
         return ""
     if metric_type.windows is None:
         if text:
-            message = f"{metric_type.name} is what is so now; leave the window out."
+            message = f"{metric_type.name} is a current state; leave the window out."
             add_error(errors, "window", message)
         return ""
     shortest, longest = metric_type.windows
@@ -168,6 +168,8 @@ def _refuse_constant_rules(
         meant = f" {value:g} % is {value / 100:g}." if value <= 100 else ""
         add_error(errors, "value", f"Must be a share from 0 to 1.{meant}")
     elif (comparison, value) in {(BELOW, 0), (ABOVE, highest)}:
-        add_error(errors, "value", "No figure can be beyond that: the rule would never fire.")
+        add_error(errors, "value", "The metric can't exceed this value: the rule would never fire.")
     elif (comparison, value) in {(AT_LEAST, 0), (AT_MOST, highest)}:
-        add_error(errors, "value", "Every figure is beyond that: the rule would always fire.")
+        add_error(
+            errors, "value", "The metric always exceeds this value: the rule would always fire."
+        )

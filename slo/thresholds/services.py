@@ -39,7 +39,7 @@ def put_rule(
     with transaction.atomic():
         rule = _lock_rule(name)
         if version is not None and (rule is None or rule.version != version):
-            raise Conflict("It was changed meanwhile; look at it and change it again.")
+            raise Conflict("Someone else changed it. Reload, then make your change again.")
         before = None if rule is None else rules.to_document(rule)
         if rule is None:
             rule = _create(name, document, now)
@@ -90,7 +90,7 @@ def find_rule(name: str, *, lock: bool = False) -> ThresholdRule:
     rows = rows.select_for_update(no_key=True) if lock else rows
     rule = rows.first() if names.is_valid_name(name, rules.RESERVED_NAMES) else None
     if rule is None:
-        raise NotFound("There is no such threshold rule; it may be made with PUT.")
+        raise NotFound("This threshold rule doesn't exist. Use PUT to create it.")
     return rule
 
 
@@ -98,7 +98,7 @@ def require_new(name: str) -> None:
     """Raise :class:`Conflict` if there is a threshold rule of this name."""
     present = ThresholdRule.objects.filter(name=name)
     if names.is_valid_name(name, rules.RESERVED_NAMES) and present.exists():
-        raise Conflict(f"There is a rule {name} already; change it with PUT.")
+        raise Conflict(f"A rule named {name} already exists. Use PUT to change it.")
 
 
 def audit_target(name: str) -> str:
@@ -107,13 +107,13 @@ def audit_target(name: str) -> str:
 
 def _create(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdRule:
     if ThresholdRule.objects.count() >= MAX_RULES:
-        raise Conflict(f"No more than {MAX_RULES} threshold rules may be here.")
+        raise Conflict(f"At most {MAX_RULES} threshold rules are allowed.")
     new = ThresholdRule(name=name, changed_at=now)
     rules.apply_document(new, document)
     ThresholdRule.objects.bulk_create([new], ignore_conflicts=True)
     rule = _lock_rule(name)
     if rule is None or rule.changed_at != now or rules.to_document(rule) != document:
-        raise Conflict(f"Somebody else made {name} just now; look at it first.")
+        raise Conflict(f"Someone else just created {name}. Look at it first.")
     return rule
 
 

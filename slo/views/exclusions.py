@@ -31,8 +31,8 @@ FIELD_FORMAT = "%Y-%m-%dT%H:%M"
 
 
 class ExclusionForm(ServiceForm):
-    starts_at = forms.DateTimeField(error_messages={"required": "Say when it began."})
-    ends_at = forms.DateTimeField(error_messages={"required": "Say when it was over."})
+    starts_at = forms.DateTimeField(error_messages={"required": "Enter when it began."})
+    ends_at = forms.DateTimeField(error_messages={"required": "Enter when it ended."})
     reason = forms.CharField(max_length=MAX_CHARACTERS, required=False)
 
 
@@ -53,7 +53,7 @@ def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
         done = exclusions.add_exclusion(
             name=name, starts_at=starts_at, ends_at=ends_at, reason=reason, actor=actor, now=now
         )
-        return f"It does not count any more: {_describe_change(done)}."
+        return f"Exclusion added: {_describe_change(done)}."
 
     return handle_change(
         request,
@@ -82,7 +82,7 @@ def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) 
         done = exclusions.remove_exclusion(
             name=name, exclusion_id=exclusion_id, reason=reason, actor=actor, now=now
         )
-        return f"It counts again: {_describe_change(done)}."
+        return f"Exclusion removed: {_describe_change(done)}."
 
     return handle_change(
         request,
@@ -114,8 +114,8 @@ def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, An
 def _describe_change(done: exclusions.ExclusionOutcome) -> str:
     before, after = done.before["remaining_ratio"], done.after["remaining_ratio"]
     if before is None or after is None:
-        return "nothing is known of the budget"
-    return f"{share(before)} of the budget was left, {share(after)} is now"
+        return "the budget is unknown"
+    return f"budget left {share(after)}, before {share(before)}"
 
 
 def _local_moment(text: str) -> str:

@@ -34,7 +34,7 @@ def show_refusal(
     The page links to `slo`, or to the page of all SLOs or (by `about`) of all threshold rules.
     """
     is_threshold = about is ThresholdRule
-    context = {"heading": "Nothing was changed", "detail": detail, "slo": slo}
+    context = {"heading": "Nothing changed", "detail": detail, "slo": slo}
     return show(request, "slo/notice.html", context | {"is_threshold": is_threshold}, status=409)
 
 

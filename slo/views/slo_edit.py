@@ -37,9 +37,9 @@ PARTS = {
 }
 """Templates of the parts of the form that htmx reloads, by the id of their element."""
 KINDS = (
-    ("availability", "Availability", "requests that were answered well"),
-    ("latency", "Latency", "requests answered within a time"),
-    ("ratio", "Ratio", "any good events of all"),
+    ("availability", "Availability", "share of successful requests"),
+    ("latency", "Latency", "share of requests faster than a threshold"),
+    ("ratio", "Ratio", "share of good events of any kind"),
 )
 EMPTY: Mapping[str, Any] = {
     "kind": "availability",
@@ -78,7 +78,7 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime) -> str:
         services.remove_slo(name=name, reason=form.get_text("reason"), actor=actor, now=now)
-        return f"{name} is removed; nothing is counted or judged for it any more."
+        return f"{name} removed. It is no longer counted or evaluated."
 
     return handle_change(
         request,
@@ -130,7 +130,7 @@ def _save(
 ) -> HttpResponse:
     """Save the SLO, unless it was changed since the person opened the form."""
     if slo and not context["changes"]:
-        messages.info(request, f"Nothing was different: {slo.name} stays as it was.")
+        messages.info(request, "No changes to save.")
         return redirect("slo_page", name=slo.name)
     name, version = draft.text("name"), request.POST.get("version", "")
     is_number = version.isascii() and version.isdigit() and len(version) < 10
@@ -150,7 +150,7 @@ def _save(
         return render(request, "slo/edit.html", invalid_context, status=422)
     except Conflict as conflict:
         return responses.show_refusal(request, conflict.detail, slo)
-    messages.success(request, f"{name} is saved. It is judged by that from the next minute on.")
+    messages.success(request, f"{name} saved. It applies from the next minute.")
     return redirect("slo_page", name=name)
 
 

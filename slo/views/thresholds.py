@@ -33,9 +33,9 @@ from .responses import OptionalReasonForm
 
 FORM = "slo/threshold_form.html"
 SEVERITIES = (
-    ("critical", "Critical", "somebody is called at once"),
-    ("warning", "Warning", "the team answers within half an hour"),
-    ("info", "Info", "it is said, and nobody is called"),
+    ("critical", "Critical", "pages someone immediately"),
+    ("warning", "Warning", "the team responds within half an hour"),
+    ("info", "Info", "notifies, without escalation"),
 )
 UNITS = {RATIO: "%", MILLISECONDS: "ms"}
 _HUNDRED = Decimal(100)
@@ -122,7 +122,7 @@ def edit_page(request: PersonRequest, name: str) -> HttpResponse:
     rule = get_object_or_404(ThresholdRule, name=name)
     known = find_metric(rule.metric)
     if known is None:
-        detail = f"{rule.metric} is measured by nobody here; remove the rule."
+        detail = f"{rule.metric} is not measured on this installation. Remove the rule."
         return responses.show_refusal(request, detail, about=ThresholdRule)
     metric_type, part = known
     value = Decimal(repr(rule.value)) * (_HUNDRED if metric_type.unit == RATIO else 1)
@@ -147,7 +147,7 @@ def remove_page(request: PersonRequest, name: str) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime) -> str:
         services.remove_rule(name=name, reason=form.get_text("reason"), actor=actor, now=now)
-        return f"{name} is removed; what is open of it ends within seconds."
+        return f"{name} removed. Its open alerts resolve within seconds."
 
     return handle_change(
         request,
@@ -190,7 +190,7 @@ def _handle_form(
                     actor=actor_of(request),
                     now=now,
                 )
-                done = f"{name} is saved and will be evaluated within seconds."
+                done = f"{name} saved. It is evaluated within seconds."
                 return respond_done(request, done, reverse("thresholds_page"))
             fields = {**form.to_fields(metric_type), "enabled": True}
             preview = ThresholdRule(name=name, changed_at=now)

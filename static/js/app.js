@@ -212,10 +212,10 @@ async function sendIfReachable(form, submitter) {
   if (!form.isConnected || (submitter && submitter.form !== form)) {
     showToast("The page changed meanwhile, and nothing was sent. Look again.");
   } else if (status === 401) handleSignedOut(true);
-  else if (status === NO_RESPONSE) showToast("The console does not answer. Nothing was sent, and what you typed is kept.");
+  else if (status === NO_RESPONSE) showToast("The console does not respond. Nothing was sent, and what you typed is kept.");
   else if (status >= 500) {
     unconfirmed.add(form);
-    showToast("The console does not answer well. Nothing was sent, and what you typed is kept: press again to send it nevertheless.");
+    showToast("The console does not respond well. Nothing was sent, and what you typed is kept: press again to send it nevertheless.");
   } else {
     confirmedForm = form;
     form.requestSubmit(submitter);
@@ -255,7 +255,7 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
     if (isDialogRequest && (!status || status >= 500) && (verb === "get" || dialog.open)) {
       document.dispatchEvent(new CustomEvent("switchgear:no-response", { detail: { verb, path } }));
     } else if (status === 403) showToast("You may not do that, or this page is too old: reload it.");
-    else showToast("The console did not answer. Nothing is known to have changed; look before you try again.");
+    else showToast("The console did not respond. Nothing is known to have changed; look before you try again.");
   });
 }
 

@@ -8,7 +8,7 @@ const RECENT = `switchgear.recent.${palette?.dataset.user}`;
 const MAX_RECENT = 5;
 const DEBOUNCE_MS = 40;
 const TIMEOUT_MS = 8_000;
-const NO_ANSWER = "The console did not answer. What is on the page still works.";
+const NO_ANSWER = "The console did not respond. What is on the page still works.";
 
 /** @type {string | null} */
 let listedText = null; // the query of the listed results

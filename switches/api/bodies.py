@@ -10,7 +10,7 @@ from switches.services.release import MODES
 
 
 class EngageBody(EmptyBody):
-    reason = Text(help_text="What is wrong, and where or why: at least 10 columns, not vague.")
+    reason = Text(help_text="What is wrong, and where or why: at least 10 characters, not vague.")
     expires_in = Text(required=False, help_text="`24h`, `7d`, … up to 30 days, or `permanent`.")
     expires_at = Text(required=False, help_text="An RFC 3339 time, or `permanent`.")
     on_expiry = Text(required=False, help_text=f"One of {', '.join(OnExpiry.values)}.")
@@ -24,7 +24,7 @@ class EngageBody(EmptyBody):
 
 class ExtendBody(EmptyBody):
     expires_in = Text(
-        help_text="Duration from now that ends after the present expiry, or `permanent`."
+        help_text="Duration from now that ends after the current expiry, or `permanent`."
     )
     reason = Text()
 
@@ -79,7 +79,7 @@ class CallFilters(Filters):
     by = serializers.ChoiceField(
         ("minute", "hour"),
         required=False,
-        help_text="Length of the spans; `minute` by default. Minutes are kept for two days.",
+        help_text="Resolution; `minute` by default. Minutes are kept for two days.",
     )
     since = Moment(required=False, help_text="Start, inclusive.")
     until = Moment(required=False, help_text="End, exclusive.")

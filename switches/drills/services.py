@@ -23,7 +23,7 @@ from switches.services.registration import identify, lock_switch, register_and_l
 
 from . import patterns
 
-ADVICE = "Say what it is for, for example “before the sale weekend”."
+ADVICE = "Enter the purpose, for example “before the sale weekend”."
 MAX_ROUND_DAYS = 365
 HOW_TO_MARK = (
     "There are no drill instances. Add some on the Drills page, or by "
@@ -242,6 +242,6 @@ def require_approver(actor: Actor) -> None:
         return
     if actor.role is None or Power.APPROVE not in POWERS_OF[actor.role]:
         raise Forbidden(
-            "Which instances drills stop is for approvers and admins to say, or for tokens they "
-            f"own; the role here is {actor.role}."
+            "Only approvers, admins and tokens they own can choose the drill instances; your role"
+            f" is {actor.role}."
         )

@@ -182,15 +182,15 @@ def _check_skipping(
     percent = plans.EVERYTHING if found.is_last else found.percent_of(found.index + 1)
     if percent > plans.MAX_EARLY_PERCENT and guard.needs_second_person(found.switch, at_once=True):
         share = "all" if percent >= plans.EVERYTHING else descriptions.format_percent(percent)
-        what = f"To let {share} of it flow before its dwell is over and its gates pass"
-        _require_second_person(found.ramp, actor, f"{what} takes a second, signed-in person")
+        what = f"Allowing {share} before the dwell time ends and the gates pass"
+        _require_second_person(found.ramp, actor, f"{what} requires a second, signed-in person")
 
 
 def _require_second_person(ramp: Ramp, actor: Actor, needed: str) -> None:
     if actor.type != "system" and not actor.is_person:
-        raise Forbidden(f"{needed}; tokens never do.")
+        raise Forbidden(f"{needed}; tokens can't.")
     if actor.user_id is not None and actor.user_id == ramp.requested_by_id:
-        raise Forbidden(f"{needed}: you asked for this ramp, a second person has to let it go on.")
+        raise Forbidden(f"{needed}. You requested this ramp, so someone else must continue it.")
 
 
 def _as_intervention(service: Any) -> Intervention:

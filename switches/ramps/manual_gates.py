@@ -24,7 +24,7 @@ from .plan import MAX_DWELL_SECONDS
 from .questions import approval_target
 
 APPROVAL_SECONDS = 2 * 3600
-NOT_YET = GateAnswer(WAITING, {"why": "a person decides when the step's time is over"})
+NOT_YET = GateAnswer(WAITING, {"why": "a person decides at the end of the step"})
 
 
 def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
@@ -97,11 +97,11 @@ KIND = GateKind(
     name="manual",
     label="A person",
     summary="a person's approval",
-    passes_when="someone approves; requested under *Approvals* when the step's time is over",
+    passes_when="someone approves; requested under *Approvals* at the end of the step",
     fields=(
         GateField(
             "timeout_seconds",
-            "Waits for a person at most",
+            "Maximum wait for a person",
             whole_number_between(1, MAX_DWELL_SECONDS),
             APPROVAL_SECONDS,
             input=DURATION,

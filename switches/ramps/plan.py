@@ -46,7 +46,7 @@ STEP_FIELDS = (
     ),
     GateField(
         "max_hold_seconds",
-        "Without data, hold at most",
+        "Maximum hold without data",
         number_between(0, MAX_HOLD_LIMIT_SECONDS),
         MAX_HOLD_SECONDS,
         input=DURATION,
@@ -141,5 +141,5 @@ def _find_order_errors(steps: list[dict[str, Any]]) -> dict[str, list[str]]:
         if percent <= before
     }
     if percents[-1] != EVERYTHING:
-        errors[f"plan[{len(steps) - 1}].percent"] = ["The last step has to be 100 %."]
+        errors[f"plan[{len(steps) - 1}].percent"] = ["The last step must be 100 %."]
     return errors

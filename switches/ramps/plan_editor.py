@@ -26,7 +26,7 @@ MAX_TEXT_LENGTH = 250
 _STEP_FIELD = re.compile(r"step-([0-9]{1,2})-percent")
 _GATE_FIELD = re.compile(r"step-([0-9]{1,2})-gate-([0-9]{1,2})-type")
 _BUTTON = re.compile(r"(remove-step|add-gate|remove-gate)-([0-9]{1,2})(?:-([0-9]{1,2}))?")
-_MISREAD = "Write 90s, 5m or 2h, or seconds."
+_MISREAD = "Use 90s, 5m or 2h, or seconds."
 
 
 @dataclass(frozen=True)

@@ -139,7 +139,7 @@ def _handle_failure(
             raise
         log.exception("ramp.failure_not_recorded", ramp=evaluation.turn.job.pk)
         return False
-    why = f"It could not go on, {MAX_ATTEMPTS} times: {error}"
+    why = f"It failed {MAX_ATTEMPTS} times: {error}"
     evaluation.decision = RampDecision(Next.COMPENSATE, why)
     return _apply(evaluation, clock, probe)
 

@@ -180,7 +180,7 @@ def record_transition(
 
 
 def _complete(locked: LockedRamp, now: datetime, actor: Actor, reason: str, probe: Probe) -> None:
-    why = reason or f"Ramp {locked.ramp.pk} is through: every step passed."
+    why = reason or f"Ramp {locked.ramp.pk} finished: every step passed."
     over = {"state": Job.State.COMPLETED, "finished_at": now, "next_at": None}
     locked.write(**over, done=len(locked.ramp.plan), outcome=why, hold_reason="", error="")
     probe("complete.claimed")
@@ -209,7 +209,7 @@ def _wait_for_rules(
     longest = timedelta(seconds=locked.ramp.plan[locked.index]["max_hold_seconds"])
     if actor is SYSTEM and now - since >= longest:
         waited = durations.format_readable(longest)
-        compensate(locked, f"A safety rule was in the way for {waited}: {why}", now, probe=probe)
+        compensate(locked, f"A safety rule blocked it for {waited}: {why}", now, probe=probe)
     elif locked.job.state != Job.State.HOLDING or locked.job.hold_reason != why:
         hold(locked, why, since, now, held_for=RULES, probe=probe)
 

@@ -137,10 +137,10 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
     except (Conflict, InvalidInput) as refusal:
         return _show_refusal(request, ramp, "Not aborted", refusal)
     if was_pending:
-        message = f"The ramp is withdrawn: {aborted.switch_id} stays engaged."
+        message = f"Ramp withdrawn: {aborted.switch_id} stays engaged."
     else:
         version = aborted.switch.version
-        message = f"0 % flows: {aborted.switch_id} is engaged again, as of version {version}."
+        message = f"Ramp aborted: {aborted.switch_id} is engaged again, in version {version}."
     return respond_done(
         request, message, reverse("switch_page", args=[ramp.switch.scope, ramp.switch.key])
     )
@@ -158,7 +158,7 @@ def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
     arguments: dict[str, Any] = {}
     if verb == "advance":
         if actor.role not in actions.ADVANCING_ROLES:
-            raise Forbidden("To pass over a dwell or a gate takes the role of an approver.")
+            raise Forbidden("Skipping a dwell time or a gate requires the role approver.")
         require_confirmation(request, ramp.switch.scope, now)
         arguments["step_index"] = page_updates.parse_id(request.POST.get("step", ""))
     form = ReasonForm(submitted_data(request))
@@ -169,7 +169,7 @@ def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
         except InvalidInput as error:
             form.add_service_errors(error.errors)
         except (Conflict, Forbidden) as refusal:
-            return _show_refusal(request, ramp, "Nothing was changed", refusal)
+            return _show_refusal(request, ramp, "Nothing changed", refusal)
         else:
             done = _describe_done(verb, _get_ramp(ramp_id))
             return respond_done(request, done, reverse("ramp_page", args=[ramp_id]))
@@ -185,12 +185,12 @@ def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
 def _describe_done(verb: str, ramp: Ramp) -> str:
     share = descriptions.format_percent(ramp.episode.allow_percent)
     if verb == "pause":
-        return f"Paused: {ramp.switch_id} stays at {share}. A gate that fails still ends the ramp."
+        return f"Paused: {ramp.switch_id} stays at {share}. A failing gate still ends the ramp."
     if verb == "resume":
-        return f"The ramp of {ramp.switch_id} goes on where it was."
+        return f"Ramp of {ramp.switch_id} resumed."
     if not ramp.live:
-        return f"{ramp.switch_id} is released: services are told to let traffic flow."
-    return f"On to step {ramp.job.step_index + 1}: {share} of {ramp.switch_id} flows."
+        return f"{ramp.switch_id} released: services are told to let traffic flow."
+    return f"Step {ramp.job.step_index + 1} started: {share} of {ramp.switch_id} is allowed."
 
 
 def _build_row(ramp: Ramp) -> dict[str, Any]:

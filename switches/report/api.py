@@ -67,7 +67,7 @@ class ReportSectionShape(serializers.Serializer[Any]):
     title = serializers.CharField()
     summary = serializers.CharField()
     headline = serializers.CharField(
-        required=False, help_text="What there is to look at; missing in older reports."
+        required=False, help_text="What needs attention; missing in older reports."
     )
     tone = serializers.ChoiceField(compose.WORST_FIRST)
     columns = serializers.ListField(child=serializers.CharField())

@@ -28,7 +28,7 @@ def list_unsigned_reports(_now: datetime, found: Sequence[WeeklyReport]) -> list
             kind="report",
             severity="warning",
             title=f"The weekly report {report.week} is not signed off",
-            detail="Read it, act on what comes first in it, and sign it off.",
+            detail="Read it, act on its first items, and sign it off.",
             path=f"/reports/weekly/{report.week}/",
             since=report.generated_at,
             actions=(

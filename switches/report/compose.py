@@ -54,7 +54,7 @@ def parse_week(text: str) -> Week:
     try:
         return weeks.parse(text)
     except ValueError as error:
-        raise NotFound(f"{text!r} is no week. {error}") from error
+        raise NotFound(f"{text!r} is not a week. {error}") from error
 
 
 def find_report(text: str, now: datetime) -> WeeklyReport:
@@ -72,7 +72,7 @@ def find_report(text: str, now: datetime) -> WeeklyReport:
     if week.starts_at(get_zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
     raise NotFound(
-        f"No report was made of {week}. `manage.py report weekly --week {week}` makes it."
+        f"There is no report for {week}. To generate it: `manage.py report weekly --week {week}`."
     )
 
 

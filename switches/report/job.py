@@ -20,7 +20,7 @@ LOOK_AGAIN = timedelta(minutes=1)
 MAX_ATTEMPTS = 12  # About an hour with pauses.
 AT_ONCE = 5
 RETENTION_DAYS = 90
-NOWHERE = "No route leads anywhere that can be reached; it is told as soon as one does."
+NOWHERE = "No route reaches anyone. The report is sent as soon as one does."
 
 
 def _generate(

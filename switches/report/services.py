@@ -28,7 +28,7 @@ RETRY_PERIOD = timedelta(hours=1)
 MAX_COMMENT_LENGTH = 2000
 MAX_LINES = 4
 GOOD = "good"
-HEADLINES = {"warn": "to look at", "unknown": "not all is known", GOOD: "all calm"}
+HEADLINES = {"warn": "needs attention", "unknown": "incomplete", GOOD: "nothing needs action"}
 BEAT = "weekly report"
 
 
@@ -136,11 +136,13 @@ def sign_report(
         if report.signed_by.partition(":")[2] == actor.name:
             return report
         raise Conflict(
-            f"{report.signed_by} has signed the report of {week}.", signed_by=report.signed_by
+            f"{report.signed_by} has already signed the report for {week}.",
+            signed_by=report.signed_by,
         )
     if anchor_id not in (None, report.anchor_id):
         raise Conflict(
-            f"The report of {week} was made anew since you opened it. Read it again, then sign.",
+            f"The report for {week} was generated again since you opened it. Read it again, then"
+            " sign.",
             anchor=report.anchor_id,
         )
     report.signed_at, report.signed_by = now, actor.label
@@ -234,7 +236,7 @@ def _lock_or_create(week: Week, now: datetime) -> WeeklyReport:
 def _lock_report(week: Week) -> WeeklyReport:
     report = WeeklyReport.objects.select_for_update().filter(week=str(week)).first()
     if report is None:
-        raise NotFound(f"There is no report of {week}.")
+        raise NotFound(f"There is no report for {week}.")
     return report
 
 

@@ -80,4 +80,4 @@ def sign(request: PersonRequest, week: str) -> HttpResponse:
         )
     except Conflict as conflict:
         return show_refusal(request, "Not signed", conflict, "reports_page")
-    return respond_done(request, f"{report.week} is signed off.", f"/reports/weekly/{report.week}/")
+    return respond_done(request, f"{report.week} signed off.", f"/reports/weekly/{report.week}/")

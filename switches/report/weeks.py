@@ -10,7 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 DUE_AT = time(9)
 DAYS = 7
 FIRST_YEAR, LAST_YEAR = 1970, 9000
-ADVICE = "Write an ISO week, such as 2026-W47"
+ADVICE = "Use an ISO week, such as 2026-W47"
 
 _WRITTEN = re.compile(r"([0-9]{4})-W([0-9]{2})")
 
@@ -54,7 +54,7 @@ def parse(text: str) -> Week:
         raise ValueError(f"{ADVICE}.")
     year, number = int(written[1]), int(written[2])
     if not FIRST_YEAR <= year <= LAST_YEAR:
-        raise ValueError(f"{ADVICE}, of a year from {FIRST_YEAR} to {LAST_YEAR}.")
+        raise ValueError(f"{ADVICE}, from {FIRST_YEAR} to {LAST_YEAR}.")
     try:
         date.fromisocalendar(year, number, 1)
     except ValueError:

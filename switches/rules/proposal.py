@@ -82,7 +82,7 @@ def _name_problem(name: str) -> str:
         return "Remove control and invisible characters."
     plain = unicodedata.normalize("NFKC", name).casefold()
     if "".join(filter(str.isalnum, plain)) == TWO_PERSON.replace("-", ""):
-        return f"{TWO_PERSON} is the name of the rule that releases take two people."
+        return f"{TWO_PERSON} is the reserved name of the rule that two people must release."
     return ""
 
 
@@ -102,7 +102,7 @@ def _switches_problem(switches: list[str]) -> str:
 
 def _n_problem(kind: str, n: Any) -> str:
     if kind != evaluation.AT_MOST:
-        return "" if n is None else "Only at_most has a number."
+        return "" if n is None else "Only rules of the kind at_most have a number."
     if not isinstance(n, int) or isinstance(n, bool) or not 1 <= n <= MAX_ENGAGED:
         return f"Must be a whole number from 1 to {MAX_ENGAGED}."
     return ""

@@ -121,7 +121,7 @@ class TestShell:
         output = capsys.readouterr().out
         assert "version 1 is committed, applied by 1 of 2 instances; not by core/a2\n" in output
         assert (
-            "of the 1 that was there before the commit and has confirmed it: half within 41"
+            "of the 1 that was running before the commit and has confirmed it: half within 41"
             in output
         )
 

@@ -96,7 +96,7 @@ def test_permanent_has_nothing_to_extend(in_slack, kim):
 def test_viewer_may_neither(in_slack, kim, button):
     value = engaged(kim, expires_in="1h")
 
-    assert "Your role, viewer, may not" in in_slack("viewer", "vic").press(button, value)
+    assert "Your role, viewer, can't" in in_slack("viewer", "vic").press(button, value)
     assert the_episode().acknowledged_at is None
 
 
@@ -179,7 +179,7 @@ def test_review_is_acknowledged_by_its_subject(in_slack):
     value = {"subject": f"review:{review.pk}", "approval": review.pk}
 
     assert lee.press("acknowledge", value).startswith("You acknowledged it")
-    assert "has just acknowledged it" in lee.press("acknowledge", value)
+    assert "has already acknowledged it" in lee.press("acknowledge", value)
     assert Escalation.objects.get().acknowledged_by == "slack:lee"
     assert "This is over" in lee.press("acknowledge", {"subject": "review:999"})
 

@@ -84,7 +84,7 @@ class TestPage:
 
         response = browser(kim).post(f"{FINANCE}/reconfirm/", {"reason": REASON}, follow=True)
 
-        assert "it has to be re-confirmed again by" in page(response)
+        assert "Re-confirm it again by" in page(response)
         assert Episode.objects.get().reconfirmed_by == "user:kim"
 
     def test_vague_reason_stays_in_the_form(self, kim):

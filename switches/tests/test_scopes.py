@@ -74,7 +74,7 @@ def test_new_scope_is_missed_in_the_docs(region):
 
 @pytest.mark.parametrize("name", ["Region", "", "region:", "regionregion", "région"])
 def test_name_that_would_not_fit_an_id_is_refused(name):
-    with pytest.raises(ValueError, match="small letters"):
+    with pytest.raises(ValueError, match="lower-case letters"):
         SwitchScope(name=name, position=1, noun="", plural="", description="", example="")
 
 

@@ -118,5 +118,5 @@ def test_page_says_to_try_again_after_a_second_termination():
         response = browser.post("/switches/engage/", form)
 
     assert response.status_code == 503
-    assert "Nothing was changed; try again." in response.content.decode()
+    assert "Nothing changed; try again." in response.content.decode()
     assert changes("switch.engaged") == 0

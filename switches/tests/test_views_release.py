@@ -174,7 +174,7 @@ class TestAtOnce:
         )
 
         assert "Release feature:mail now" in text(html)
-        assert "feature:mail is released: services are told" in page(response)
+        assert "feature:mail released: services are told" in page(response)
         assert Episode.objects.get().ended_at is not None
 
     def test_segment_at_once_asks_a_second_person(self):

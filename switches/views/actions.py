@@ -39,7 +39,7 @@ def extend(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         present = episode.expires_at if episode else None
         extended = services.extend(**target, **form.service_arguments(target["now"], present))
         if extended.approval:
-            return f"Asked for approval to keep {scope}:{key} engaged for good."
+            return f"Approval requested to keep {scope}:{key} engaged permanently."
         until = f"{extended.episode.expires_at:%d %b %H:%M} UTC"
         return f"{scope}:{key} stays engaged until {until}. {extended.notice}".strip()
 
@@ -54,7 +54,7 @@ def reconfirm(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     def carry_out(target: Target) -> str:
         done = services.reconfirm(**target, reason=form.get_text("reason"))
         due = done.episode.reconfirm_due_at
-        return f"{scope}:{key} stays; it has to be re-confirmed again by {due:%d %b %H:%M} UTC."
+        return f"{scope}:{key} re-confirmed. Re-confirm it again by {due:%d %b %H:%M} UTC."
 
     return _handle_action(request, scope, key, form, "switches/reconfirm.html", carry_out)
 
@@ -66,7 +66,7 @@ def acknowledge(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
     def carry_out(target: Target) -> str:
         services.acknowledge(**target, comment=form.get_text("comment"))
-        return f"You acknowledged {scope}:{key}; it does not escalate for 24 hours."
+        return f"You acknowledged {scope}:{key}. Escalation is paused for 24 hours."
 
     return _handle_action(request, scope, key, form, "switches/acknowledge.html", carry_out)
 
@@ -81,7 +81,7 @@ def describe(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     def carry_out(target: Target) -> str:
         changes = {name: form.get_text(name).strip() for name in fields}
         services.describe(**target, changes=changes)
-        return f"{scope}:{key} is described."
+        return f"Description of {scope}:{key} saved."
 
     return _handle_action(request, scope, key, form, "switches/describe.html", carry_out)
 
@@ -100,7 +100,7 @@ def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         )
     except Conflict as conflict:
         return show_refusal(request, f"{scope}:{key}", "Not undone", conflict)
-    message = f"Undone: {scope}:{key} is released again: services are told to let traffic flow."
+    message = f"Undone: {scope}:{key} is released again, and services are told to let traffic flow."
     return respond_done(request, message, reverse("switch_page", args=[scope, key]))
 
 
@@ -130,7 +130,7 @@ def _handle_action(
             "min_columns": MIN_COLUMNS,
         },
         back=reverse("switch_page", args=[scope, key]),
-        refused=lambda error: show_refusal(request, f"{scope}:{key}", "Nothing was changed", error),
+        refused=lambda error: show_refusal(request, f"{scope}:{key}", "Nothing changed", error),
     )
 
 

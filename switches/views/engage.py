@@ -206,7 +206,7 @@ def _show_engaged(request: PersonRequest, done: services.Engagement) -> HttpResp
         if done.approval:
             messages.success(request, "Engaged for 24 hours; permanent waits for approval.")
         if done.review:
-            message = "Engaged against a rule; somebody else has to review it."
+            message = "Engaged against a safety rule; someone else must review it."
             messages.success(request, f"{message} {done.notice}".strip())
         elif done.notice:
             messages.success(request, done.notice)

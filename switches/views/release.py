@@ -81,7 +81,7 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         more = {"refused": refusal.refusals}
         return _show(request, switch, form, editor, now, status=409, more=more)
     except Conflict as conflict:
-        return show_refusal(request, switch.pk, "Nothing was changed", conflict)
+        return show_refusal(request, switch.pk, "Nothing changed", conflict)
     except Forbidden as error:
         if form.break_glass() is not None:
             raise
@@ -109,14 +109,14 @@ def _describe_release(switch: Switch, released: Release) -> str:
     if released.approval:
         then = "it stays engaged until then"
         if released.approval.diff.get("mode") == RAMP:
-            then = "the ramp begins when somebody approves"
-        return f"Asked for approval to release {switch.pk}; {then}."
+            then = "the ramp starts when someone approves"
+        return f"Approval requested to release {switch.pk}; {then}."
     if released.ramp:
         share = descriptions.format_percent(released.ramp.plan[0]["percent"])
-        message = f"{switch.pk} ramps: services are told to let {share} flow."
+        message = f"{switch.pk} is ramping: services are told to let {share} flow."
     else:
-        message = f"{switch.pk} is released: services are told to let traffic flow."
-    return f"{message} Somebody else has to review it." if released.review else message
+        message = f"{switch.pk} released: services are told to let traffic flow."
+    return f"{message} Someone else must review it." if released.review else message
 
 
 def _show_edited(

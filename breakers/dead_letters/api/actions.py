@@ -35,7 +35,9 @@ class RemovalView(DeadLetterView):
     ) -> actions.PreparedRemoval:
         edited = body.get("edited_fields")
         if edited is not None and not isinstance(edited, dict):
-            raise InvalidInput({"edited_fields": ["Must be an object: names and new values."]})
+            raise InvalidInput(
+                {"edited_fields": ["Must be an object of field names and new values."]}
+            )
         request = actions.RemovalRequest(
             action=self.action,
             stream=self.find_stream(name, now),

@@ -17,12 +17,14 @@ from controlplane.core.jobs.models import Job
 CRITERIA = {
     "fingerprint": "Fingerprint of a group.",
     "error": "Part of the error, case-insensitive.",
-    "error_type": "The whole error type.",
+    "error_type": "Exact error type.",
     "q": "Part of any field name or value, case-insensitive.",
-    "field": "Field name, or path into its JSON (`payload.order.items.0.sku`), that has to exist; "
-    "or `path=value`.",
-    "value": "Value that the field has to have.",
-    "ids": "Ids of letters, with commas between them; 200 at most.",
+    "field": (
+        "Field name, or path into its JSON (`payload.order.items.0.sku`), that must exist; or"
+        " `path=value`."
+    ),
+    "value": "Value that the field must have.",
+    "ids": "Letter ids separated by commas; at most 200.",
     "before": "Failed before this time.",
     "after": "Failed at this time or later.",
 }
@@ -140,8 +142,8 @@ class LetterFilterField(serializers.JSONField):
         "properties": {
             "op": {"type": "string", "enum": list(OPERATIONS)},
             "path": {"type": "string", "description": CRITERIA["field"].partition(",")[0]},
-            "value": {"description": "New JSON value, to set or replace."},
-            "find": {"description": "Present JSON value, to replace."},
+            "value": {"description": "New JSON value to set or replace with."},
+            "find": {"description": "Current JSON value to replace."},
         },
     }
 )

@@ -46,8 +46,12 @@ class ExportView(DeadLetterView):
     @extend_schema(
         operation_id="dlq_export",
         responses={
-            (200, "application/x-ndjson"): OpenApiResponse(OpenApiTypes.STR, "A letter a line."),
-            (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, "A header, then a letter a line."),
+            (200, "application/x-ndjson"): OpenApiResponse(
+                OpenApiTypes.STR, "One letter per line."
+            ),
+            (200, "text/csv"): OpenApiResponse(
+                OpenApiTypes.STR, "A header, then one letter per line."
+            ),
         },
     )
     def get(self, request: Request, name: str) -> StreamingHttpResponse:

@@ -199,5 +199,5 @@ INTERVENTIONS = {
 def _find_job(job_id: int) -> Job:
     job = ROWS.filter(pk=job_id).first()
     if job is None:
-        raise NotFound(f"There is no bulk job {job_id} over dead letters.")
+        raise NotFound(f"There is no bulk job {job_id}.")
     return job

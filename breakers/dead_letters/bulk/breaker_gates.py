@@ -41,7 +41,7 @@ def validate_dependencies(given: Sequence[Any]) -> list[str]:
         raise InvalidInput({"waits_for": [f"Must be up to {MAX_HELD} names like core->oracle."]})
     registered = _filter_registered(unique)
     if unknown := [one for one in unique if one not in registered]:
-        raise InvalidInput({"waits_for": [f"No dependency is named {unknown[0][:100]!r} here."]})
+        raise InvalidInput({"waits_for": [f"There is no dependency {unknown[0][:100]!r}."]})
     return unique
 
 

@@ -29,10 +29,10 @@ TOO_SLOW = "too_slow"
 """Skip reason: the server repeatedly failed to accept or return the letter in time."""
 SKIP_WORDS = {
     TOO_OFTEN: "retried too often",
-    IN_FLIGHT: "in progress elsewhere",
+    IN_FLIGHT: "being changed by someone else",
     TOO_MANY_FIELDS: "more than 3,500 fields",
     TOO_LARGE: "larger than 64 MB",
-    TOO_SLOW: "too large to be moved in time",
+    TOO_SLOW: "too large to move in time",
     NOT_EDITED: "not changed by the edit",
 }
 AT_ONCE = 200

@@ -67,7 +67,7 @@ def request_replay(
     actor.require(SCOPE)
     validate_limits(stream, action, rate_per_second, most_retries)
     if edit is not None and action != RETRY:
-        raise InvalidInput({"edit": [f"Leave it out to {action} letters."]})
+        raise InvalidInput({"edit": [f"Leave it out: this doesn't apply to {action}."]})
     reason = settlement.require_reason(reason)
     dependencies: list[str] = []
     if action == RETRY:

@@ -76,19 +76,19 @@ def _encode_values(name: bytes, given: Any, times: int) -> list[bytes]:
     text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False, default=str)
     if REDACTED in _ESCAPED.sub(lambda match: chr(int(match[1], 16)), text):
         raise ValueError(
-            f"{REDACTED} stands for a value that is hidden: reveal it, or leave the field out."
+            f"{REDACTED} stands for a hidden value. Reveal it first, or leave the field out."
         )
     if given is None:
         return []
     if times > 1 and not (isinstance(given, list) and len(given) == times):
         raise ValueError(
-            f"This name is there {times} times: give a list of {times} values, or null."
+            f"The message has {times} fields of this name. Give a list of {times} values, or null."
         )
     try:
         new = given if times > 1 else [given]
         return [_encode_value(one) for one in new if one is not None]
     except (TypeError, ValueError) as error:
-        raise ValueError("This value can't be written as UTF-8 or as JSON.") from error
+        raise ValueError("This value can't be encoded as UTF-8 or JSON.") from error
 
 
 def _encode_value(given: Any) -> bytes:

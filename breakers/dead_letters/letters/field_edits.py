@@ -49,13 +49,13 @@ class FieldEdit:
         if not isinstance(path, str) or not path or len(path) > MAX_FILTER_LENGTH:
             errors["path"] = [f"Enter a field, of at most {MAX_FILTER_LENGTH} characters."]
         elif path.count(".") > MAX_DEPTH:
-            errors["path"] = [f"At most {MAX_DEPTH} steps deep."]
+            errors["path"] = [f"The path can have at most {MAX_DEPTH} parts."]
         elif path.encode(errors="replace") in RESERVED_NAMES:
             errors["path"] = ["This is metadata of the dead letter, not part of the message."]
         needed = {SET: ("value",), REPLACE: ("find", "value")}.get(str(op), ())
         for name in ("value", "find"):
             if (name in given) != (name in needed):
-                need = "Enter a value" if name in needed else f"Leave it out to {op}"
+                need = "Enter a value" if name in needed else f"Leave it out: {op} takes no value"
                 errors[name] = [f"{need}."]
             elif name in given and (problem := _find_problem(given[name])):
                 errors[name] = [problem]
@@ -173,7 +173,7 @@ def _find_problem(value: Any) -> str:
     try:
         text = orjson.dumps(value).decode()
     except orjson.JSONEncodeError:
-        return "This can't be written as JSON."
+        return "This can't be encoded as JSON."
     if REDACTED in text:
         return f"{REDACTED} stands for a hidden value and can't be used."
     return f"At most {MAX_VALUE_LENGTH:,} characters." if len(text) > MAX_VALUE_LENGTH else ""

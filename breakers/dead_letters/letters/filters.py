@@ -237,7 +237,7 @@ def _validate_criterion(name: str, value: Any) -> Any:
     if any(each == "\x00" or "\ud800" <= each <= "\udfff" for each in value):
         raise ValueError("Must be text.")
     if name == "field" and value.count(".") > MAX_DEPTH:
-        raise ValueError(f"At most {MAX_DEPTH} steps deep.")
+        raise ValueError(f"The path can have at most {MAX_DEPTH} parts.")
     return value
 
 
@@ -245,13 +245,13 @@ def _parse_ids(value: Any) -> tuple[str, ...]:
     """Return the entry ids in a text with commas, in stream order."""
     wanted = value.split(",") if isinstance(value, str) else value
     if not isinstance(wanted, list | tuple) or not all(isinstance(one, str) for one in wanted):
-        raise ValueError("Must be ids with commas between them.")
+        raise ValueError("Must be ids separated by commas.")
     if len(wanted) > MAX_IDS:
         raise ValueError(f"At most {MAX_IDS} ids.")
     try:
         positions = sorted({ids.to_position(one.strip()) for one in wanted if one.strip()})
     except NotFound as error:
-        raise ValueError("Must be ids of letters, such as 1700000000000-0.") from error
+        raise ValueError("Must be letter ids, such as 1700000000000-0.") from error
     return tuple(ids.to_entry_id(one) for one in positions)
 
 
@@ -259,7 +259,7 @@ def _parse_moment(value: Any) -> datetime:
     try:
         moment = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     except (TypeError, ValueError) as error:
-        raise ValueError("Must be a time, like 2026-01-31T09:00:00Z.") from error
+        raise ValueError("Must be a time, such as 2026-01-31T09:00:00Z.") from error
     try:
         return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).astimezone(UTC)
     except OverflowError as error:

@@ -43,7 +43,7 @@ def find_stream(server: str, name: str, now: datetime) -> LetterStream:
         if samples.sample_stream(server, name).there:
             register_streams(server, [name], now)
             return LetterStream.objects.get(server=server, name=name)
-    raise NotFound(f"There is no stream of dead letters {name!r} on the Redis server {server!r}.")
+    raise NotFound(f"The Redis server {server!r} has no stream of dead letters {name!r}.")
 
 
 def get_outbox_stream(now: datetime) -> LetterStream:

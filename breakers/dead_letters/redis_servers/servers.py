@@ -64,7 +64,7 @@ class _LazyCluster:
 
     def _call(self, name: str, *args: Any, **options: Any) -> Any:
         if time.monotonic() < self._retry_at:
-            raise redis.ConnectionError("No node answered a moment ago.")
+            raise redis.ConnectionError("No node responded a moment ago.")
         try:
             return getattr(self._client, name)(*args, **options)
         except redis.exceptions.SlotNotCoveredError as error:
@@ -154,7 +154,7 @@ def get_server(name: str) -> RedisServer:
     """Return the server of this name. Raises :class:`NotFound`."""
     url = configured_sources().servers.get(name)
     if url is None:
-        raise NotFound(f"No Redis server is named {name!r} here.")
+        raise NotFound(f"There is no Redis server {name!r}.")
     return _connect(name, url)
 
 
@@ -166,8 +166,8 @@ def translate_error(name: str, error: redis.RedisError) -> ServerUnavailable | S
         redis.exceptions.ClusterDownError,
     )
     if isinstance(error, redis.ResponseError) and not isinstance(error, transient):
-        return ServerRefused(f"The Redis server {name} refused: {error}", server=name)
-    return ServerUnavailable(f"The Redis server {name} does not answer. Try again in a moment.")
+        return ServerRefused(f"The Redis server {name} returned an error: {error}", server=name)
+    return ServerUnavailable(f"The Redis server {name} does not respond. Try again in a moment.")
 
 
 @functools.cache

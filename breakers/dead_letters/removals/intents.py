@@ -66,7 +66,7 @@ def declare_intents(
     is written only after the letter was removed.
     """
     if not all(entry.is_whole for entry in entries):
-        raise ValueError("An entry that was not read wholly can't be archived.")
+        raise ValueError("An entry that was not read completely can't be archived.")
     shared = {
         "stream": stream,
         "action": action,

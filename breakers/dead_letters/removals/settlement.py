@@ -26,7 +26,7 @@ MAX_FIELDS = 3500
 """Maximum number of fields that a script can add to a stream, limited by the Lua stack."""
 MAX_BYTES = 64 * 1024 * 1024
 """Maximum size of an entry that can be archived."""
-_ADVICE = "Say what was wrong and what has changed since, or give the incident number."
+_ADVICE = "Say what was wrong and what has changed, or give the incident number."
 
 State = Departure.State
 KINDS = ("done", "gone", "refused", "repeated")

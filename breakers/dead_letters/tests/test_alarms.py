@@ -90,8 +90,8 @@ def test_the_message_says_how_many_since_when_and_what_they_failed_of(letters):
 
     lines = dict(notice.lines)
     assert notice.title.startswith(f"101 dead letters in default/{letters.prefix}")
-    assert (lines["More than"], lines["Since"]) == ("100", "2026-11-21 02:11:30 UTC")
-    assert lines["Most of them"] == "101 × order <n> failed"
+    assert (lines["Limit"], lines["Since"]) == ("100", "2026-11-21 02:11:30 UTC")
+    assert lines["Most frequent error"] == "101 × order <n> failed"
     assert notice.path == f"/dead-letters/default/{letters.prefix}%3Adlq%3Aevents/"
 
 

@@ -1,4 +1,4 @@
-"""Bulk jobs whose server does not answer, or not to everything."""
+"""Bulk jobs whose server does not respond, or not to everything."""
 
 import time
 from dataclasses import replace

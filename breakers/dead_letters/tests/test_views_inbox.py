@@ -83,7 +83,7 @@ def test_a_server_that_is_away_is_said_and_its_streams_stay(letters):
 
     page_text = text(get_page("viewer", "/dead-letters/"))
 
-    assert "The Redis server default does not answer" in page_text
+    assert "The Redis server default does not respond" in page_text
     assert letters.name() in page_text
 
 
@@ -184,7 +184,7 @@ def test_a_server_that_does_not_answer_leaves_the_page_standing(letters, setting
     ]
 
     assert [one.status_code for one in answers] == [200] * 4
-    assert "does not answer" in text(page(answers[1]))
+    assert "does not respond" in text(page(answers[1]))
 
 
 def test_the_archive_has_what_left_and_what_can_be_put_back(letters):

@@ -425,7 +425,7 @@ def test_while_the_server_is_away_each_form_says_so_and_keeps_the_letter(letters
         dialog = visitor(role).post(path, {"reason": REASON, "action": "discard"}, headers=DIALOG)
         assert (plain.status_code, dialog.status_code) == (503, 409), path
         assert int(plain.headers["Retry-After"]) > 0
-        assert "does not answer" in page(dialog)
+        assert "does not respond" in page(dialog)
     assert letters.redis.xlen(stream.name) == 1
     assert not Replay.objects.exists()
 

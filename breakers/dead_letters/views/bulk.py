@@ -72,7 +72,7 @@ class BulkForm(LetterReasonForm):
         min_value=replays.MIN_RATE_PER_SECOND,
         max_value=replays.MAX_RATE_PER_SECOND,
         error_messages={
-            "invalid": "Write a number of letters a second.",
+            "invalid": "Enter a number of letters per second.",
             "min_value": f"At least {replays.MIN_RATE_PER_SECOND:g} a second.",
             "max_value": f"At most {replays.MAX_RATE_PER_SECOND:g} a second.",
         },
@@ -81,7 +81,7 @@ class BulkForm(LetterReasonForm):
         required=False,
         min_value=1,
         max_value=replays.MAX_RETRIES_LIMIT,
-        error_messages={"invalid": "Write a whole number."},
+        error_messages={"invalid": "Enter a whole number."},
     )
     does_wait = forms.BooleanField(required=False)
     edit_op = forms.ChoiceField(required=False, choices=list(OPERATION_WORDS.items()))

@@ -199,7 +199,7 @@ def render_refusal(
 ) -> HttpResponse:
     """Render a page that says why the action was not carried out."""
     context = {
-        "heading": "Not done" if isinstance(error, Unavailable) else "Nothing was changed",
+        "heading": "Not done" if isinstance(error, Unavailable) else "Nothing changed",
         "detail": error.detail,
         "url": stream.letter_url(entry_id) if entry_id else stream.page_url,
     }

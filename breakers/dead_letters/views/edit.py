@@ -75,8 +75,8 @@ def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -
             raise Conflict(f"The letter {entry_id} is no longer in the stream.")
         if not entry.is_whole or entry.size_bytes > MAX_BYTES:
             raise Conflict(
-                "This message is too large to be edited in a form. The API takes edited fields:"
-                " POST …/retry with edited_fields."
+                "This message is too large to edit in a form. Use the API: POST …/retry with"
+                " edited_fields."
             )
         sees_all = _sees_all(request, stream, entry_id, actor, now)
         fields = _build_fields(entry, sees_all=sees_all)

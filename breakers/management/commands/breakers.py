@@ -16,12 +16,14 @@ AT_ONCE = 500
 
 
 class Command(ShellCommand):
-    help = "Say how the breakers of every dependency stand."
+    help = "Show the state of all breakers."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        status = commands.add_parser("status", help="one line for each dependency, the worst first")
-        status.add_argument("--json", action="store_true", help="as GET /api/v1/breakers/ has it")
+        status = commands.add_parser("status", help="list breakers, open ones first")
+        status.add_argument(
+            "--json", action="store_true", help="print JSON as in GET /api/v1/breakers/"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         rows = _load_rows()
@@ -29,7 +31,7 @@ class Command(ShellCommand):
             self.stdout.write(json.dumps({"results": rows}, ensure_ascii=False, indent=2))
             return
         if not rows:
-            self.line("No dependency is known. Load some: manage.py config load config")
+            self.line("There are no dependencies. To load some: manage.py config load config")
         width = max((len(row["name"]) for row in rows), default=0)
         for row in sorted(rows, key=lambda row: (WORST_FIRST.index(row["state"]), row["name"])):
             self.line(f"{row['name']:{width}}  {_format_row(row)}")

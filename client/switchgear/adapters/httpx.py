@@ -222,7 +222,7 @@ class _TimedBody:
 
     def _check_time(self) -> None:
         if self._timer.is_over():
-            raise httpx.ReadTimeout("the answer did not end in time", request=self._sent)
+            raise httpx.ReadTimeout("the response was not complete in time", request=self._sent)
 
     def _begin_drain(self) -> None:
         limit_drain(self._sent)

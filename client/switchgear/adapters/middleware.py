@@ -13,7 +13,7 @@ BODY = json.dumps(
         "type": "about:blank",
         "title": HTTPStatus.GATEWAY_TIMEOUT.phrase,
         "status": STATUS,
-        "detail": "The time that the caller gave was over before the work began.",
+        "detail": "The caller's deadline passed before the work started.",
     }
 ).encode()
 

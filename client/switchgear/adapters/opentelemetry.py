@@ -36,7 +36,7 @@ class EventHook:
     def __init__(self, meter_provider: metrics.MeterProvider | None = None) -> None:
         provider = metrics.get_meter_provider() if meter_provider is None else meter_provider
         self._counter = provider.get_meter("switchgear").create_counter(
-            "switchgear.events", unit="{event}", description="What happened to calls and breakers."
+            "switchgear.events", unit="{event}", description="Events of calls and breakers."
         )
         self._abouts: set[str] = set()
         self._lock = threading.RLock()

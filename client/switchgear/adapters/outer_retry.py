@@ -134,7 +134,7 @@ def may_retry(error: BaseException, *, is_outermost: bool = False) -> bool:
         return False
     outer = retried_calls.find_retrying(_find_outer(is_outermost), error)
     if outer is not None:
-        set_note(error, f"{NOTE_PREFIX}left to {outer.label}")
+        set_note(error, f"{NOTE_PREFIX}not retried here; {outer.label} retries")
     return outer is None
 
 

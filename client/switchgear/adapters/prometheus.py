@@ -23,16 +23,16 @@ STATES = {"closed": 0, "open": 1, "half_open": 2}
 PAIR = ("caller", "callee")
 RESULTS = ("success", "failure", "timeout")
 CALL_COUNTERS = {
-    "slow": "Calls that took longer than they should, of any result.",
-    "rejected": "Calls that an open breaker turned away.",
-    "retry": "Calls tried again.",
-    "fallback": "Calls that something else answered.",
+    "slow": "Slow calls, regardless of result.",
+    "rejected": "Calls rejected by an open breaker.",
+    "retry": "Retried calls.",
+    "fallback": "Calls answered by a fallback.",
 }
 BULKHEAD_GAUGES = {
-    "in_flight": "Calls that have a place.",
+    "in_flight": "Calls in progress.",
     "limit": "Places.",
-    "queued": "Calls that wait for a place.",
-    "queue_limit": "Places in the queue.",
+    "queued": "Calls waiting in the queue.",
+    "queue_limit": "Maximum number of waiting calls.",
 }
 
 
@@ -73,9 +73,9 @@ class Metrics(Collector):
 
     def _collect_breakers(self, found: list[Dependency]) -> Iterator[Metric]:
         state = _gauge("circuit_breaker_state", "0 closed, 1 open, 2 half-open.")
-        about_rate = "Of the calls in its window; absent while they are too few."
+        about_rate = "Failure rate of the calls in the window; absent while there are too few."
         rate = _gauge("circuit_breaker_failure_ratio", about_rate)
-        trips = _counter("circuit_breaker_trips", "How often it opened.")
+        trips = _counter("circuit_breaker_trips", "Number of times the breaker opened.")
         for each in found:
             if each.breaker is None:
                 continue
@@ -94,9 +94,13 @@ class Metrics(Collector):
             value=status.stopped,
         )
         for name, text, value in (
-            ("snapshot_version", "Version of the snapshot in force.", status.version),
-            ("snapshot_age_seconds", "Since the console confirmed it.", status.age_seconds),
-            ("config_version", "Version of the policies in force.", status.config_version),
+            ("snapshot_version", "Version of the applied snapshot.", status.version),
+            (
+                "snapshot_age_seconds",
+                "Seconds since the console confirmed the snapshot.",
+                status.age_seconds,
+            ),
+            ("config_version", "Version of the applied policies.", status.config_version),
         ):
             if value is not None:
                 yield GaugeMetricFamily(f"switchgear_client_{name}", text, value=value)
@@ -124,7 +128,7 @@ class TripCounter:
 
 
 def _collect_calls(found: list[Dependency]) -> Iterator[Metric]:
-    calls = _counter("calls", "Calls that ended, by result.", (*PAIR, "result"))
+    calls = _counter("calls", "Finished calls, by result.", (*PAIR, "result"))
     others = {name: _counter(f"calls_{name}", text) for name, text in CALL_COUNTERS.items()}
     for each in found:
         counted = each.counters.counted()
@@ -138,7 +142,7 @@ def _collect_calls(found: list[Dependency]) -> Iterator[Metric]:
 
 def _collect_bulkheads(found: list[Dependency]) -> Iterator[Metric]:
     families = {name: _gauge(f"bulkhead_{name}", text) for name, text in BULKHEAD_GAUGES.items()}
-    rejected = _counter("bulkhead_rejected", "Calls that got no place.")
+    rejected = _counter("bulkhead_rejected", "Calls rejected because the bulkhead was full.")
     for each in found:
         bulkhead = each.bulkhead
         occupancy: Occupancy | None = None if bulkhead is None else bulkhead.look()

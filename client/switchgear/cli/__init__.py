@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-INTERRUPTED = "Interrupted. What was asked for before goes on."
+INTERRUPTED = "Interrupted. Changes already requested continue on the console."
 
 
 def main(arguments: Sequence[str] | None = None, intervals: "Intervals | None" = None) -> int:
@@ -60,8 +60,8 @@ def _run_command(call: "CommandContext") -> int:
     except BrokenPipeError:
         return exits.DONE  # The reader of the pipe, such as `head`, has ended.
     except OSError as error:
-        done = " What was asked for is done." if call.has_changed else ""
-        detail = f"The answer can't be written: {error.strerror or error}.{done}"
+        done = " The change itself was made." if call.has_changed else ""
+        detail = f"The output can't be written: {error.strerror or error}.{done}"
         end = exits.make_exit(exits.FAILED, "not-written", detail)
         call.screen.fail(end.problem, [detail])
         return end.code

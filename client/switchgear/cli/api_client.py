@@ -87,11 +87,14 @@ class ApiClient:
         return document
 
     def unexpected_answer(self) -> exits.CommandExit:
-        """Return the exit with the message that the server does not answer as a console does."""
-        detail = f"{self.host} does not answer as a Switchgear console does."
+        """Return the exit with the message that the server does not respond as a console does."""
+        detail = f"{self.host} doesn't respond like a Switchgear console."
         detail += " Is SWITCHGEAR_URL right?"
         if self.has_changed:
-            detail += " What was asked for was sent, and answered: look before you repeat it."
+            detail += (
+                " The change was sent and the server responded, so check its state before you"
+                " repeat it."
+            )
         return exits.make_exit(exits.UNREACHABLE, "no-console", detail)
 
     def get_pages(
@@ -194,18 +197,21 @@ class ApiClient:
     def _connection_exit(self, failed: RequestFailed, *, sent: bool) -> exits.CommandExit:
         address = self._connection.address
         proxy = _find_proxy(address)
-        way = f", by the proxy {proxy} (HTTP_PROXY, HTTPS_PROXY, NO_PROXY)," if proxy else ""
-        detail = f"The console at {self.host}{way} can't be used: {failed.why}."
+        way = f" via the proxy {proxy} (HTTP_PROXY, HTTPS_PROXY, NO_PROXY)" if proxy else ""
+        detail = f"Can't reach the console at {self.host}{way}: {failed.why}."
         if sent and not isinstance(failed.__cause__, ConnectionRefusedError):
-            detail += " It is not known whether this was done: look before you repeat it."
+            detail += " The change may have been made: check before you repeat it."
         return exits.make_exit(exits.UNREACHABLE, "unreachable", detail)
 
     def _status_exit(self, response: Response) -> exits.CommandExit:
         if 300 <= response.status < 400:
             there = response.headers.get("location", "elsewhere").partition("?")[0]
-            detail = f"{self.host} redirects to {there}: set SWITCHGEAR_URL to the console itself."
+            detail = (
+                f"{self.host} redirects to {there}. Set SWITCHGEAR_URL to the console's own"
+                " address."
+            )
             return exits.make_exit(exits.UNREACHABLE, "redirected", detail)
-        detail = f"{self.host} answers {response.status}, and not as a Switchgear console does."
+        detail = f"{self.host} returned {response.status}, not a Switchgear response."
         if response.status < 500:
             detail += " Is SWITCHGEAR_URL right?"
         return exits.make_exit(exits.UNREACHABLE, "no-console", detail, status=response.status)

@@ -49,7 +49,7 @@ class CommandContext:
         """The API client; its use without URL or token raises :class:`exits.CommandExit`."""
         url = self.args.url or os.environ.get("SWITCHGEAR_URL")
         if not url:
-            detail = "Say where the console is: set SWITCHGEAR_URL, or add --url https://…"
+            detail = "No console URL given. Set SWITCHGEAR_URL, or add --url https://…"
             raise exits.make_exit(exits.USAGE, "no-url", detail)
         return ApiClient(url, self._read_token(), self.intervals.retry)
 
@@ -68,7 +68,7 @@ class CommandContext:
         The cause is input that is not UTF-8, or an unreadable response of the console.
         """
         if isinstance(error, UnicodeEncodeError):
-            detail = "What was written is not UTF-8: nothing was sent. Write it in UTF-8."
+            detail = "The command line contains text that is not valid UTF-8. Nothing was sent."
             return exits.make_exit(exits.USAGE, "not-utf-8", detail)
         if "console" not in self.__dict__:
             raise error
@@ -135,7 +135,7 @@ class CommandContext:
                 if not waits or left <= 0:
                     raise
                 if not noted and not self.screen.as_json:
-                    self.screen.note(f"{end} Still waiting.")
+                    self.screen.note(f"{end} Retrying.")
                 noted = True
                 pause = min(max(every, end.retry_seconds or 0.0), left)
             else:
@@ -156,10 +156,10 @@ class CommandContext:
                 with Path(file).open(encoding="ascii") as opened:
                     token = opened.read(MAX_TOKEN_LENGTH)
             except (OSError, UnicodeDecodeError) as error:
-                why = error.strerror if isinstance(error, OSError) else "it holds no token"
+                why = error.strerror if isinstance(error, OSError) else "it contains no token"
                 detail = f"The token file {file} can't be read: {why}."
                 raise exits.make_exit(exits.NO_RIGHTS, "no-token", detail) from None
         if token.strip():
             return token.strip()
-        detail = "Say who asks: set SWITCHGEAR_TOKEN, or add --token-file FILE."
+        detail = "No API token given. Set SWITCHGEAR_TOKEN, or add --token-file FILE."
         raise exits.make_exit(exits.NO_RIGHTS, "no-token", detail)

@@ -17,14 +17,14 @@ INTERRUPTED = 130
 
 MEANINGS: Mapping[int, str] = {
     DONE: "done",
-    FAILED: "refused or failed; with --wait or --follow: done, but not (known to be) to a good end",
-    USAGE: "the command line is wrong, or something is not installed",
-    NOT_FOUND: "there is no such thing",
-    NO_RIGHTS: "no token, or one that may not do this",
-    UNREACHABLE: "the console can't be reached, or not its database",
-    NEEDS_APPROVAL: "accepted, but it waits for a second person's approval",
+    FAILED: "refused or failed; with --wait or --follow: started, but failed or unconfirmed",
+    USAGE: "invalid command line, or a missing package",
+    NOT_FOUND: "not found",
+    NO_RIGHTS: "no token, or a token without permission",
+    UNREACHABLE: "the console or its database can't be reached",
+    NEEDS_APPROVAL: "accepted; waiting for a second person's approval",
     STOPPED: "only `status SWITCH --exit-code`: engaged or ramping",
-    INTERRUPTED: "interrupted; what was asked for before goes on",
+    INTERRUPTED: "interrupted; changes already requested continue",
 }
 TOO_MANY_REQUESTS = 429
 MISREAD_ERRORS = (LookupError, TypeError, AttributeError, ValueError, RecursionError)
@@ -55,8 +55,7 @@ OPTIONS: Mapping[str, str] = {
 }
 """Command-line option by the API field that it sets."""
 OUTAGE_HINT = (
-    "Services go on by the last snapshot they have. On the server itself there is"
-    " `manage.py killswitch`."
+    "Services keep using their last snapshot. On the server you can use `manage.py killswitch`."
 )
 
 
@@ -105,8 +104,8 @@ def describe_problem(problem: Mapping[str, Any], code: int) -> list[str]:
     errors = problem.get("errors")
     if isinstance(errors, Mapping) and errors:
         found = [f"{_option(str(name))}: {_join_texts(texts)}" for name, texts in errors.items()]
-        return found if len(found) == 1 else [f"{len(found)} things are wrong.", *found]
-    detail = str(problem.get("detail") or problem.get("title") or "It failed.")
+        return found if len(found) == 1 else [f"{len(found)} fields are wrong.", *found]
+    detail = str(problem.get("detail") or problem.get("title") or "The request failed.")
     return [detail, *_next_steps(problem, code)]
 
 
@@ -115,11 +114,11 @@ def _next_steps(problem: Mapping[str, Any], code: int) -> list[str]:
         rules = [one.get("rule") for one in refusals if isinstance(one, Mapping)]
         options = " ".join(f"--break-glass {shlex.quote(str(rule))}" for rule in rules)
         return [
-            f"To go on all the same: add {options}",
-            "It ends soon then, everybody is told, and somebody else has to review it.",
+            f"To override: add {options}",
+            "An override gets a short expiry, is announced, and must be reviewed by someone else.",
         ]
     if problem.get("status") == 401:
-        return ["Set SWITCHGEAR_TOKEN (or --token-file) to a token that is valid."]
+        return ["Set SWITCHGEAR_TOKEN (or --token-file) to a valid token."]
     if isinstance(problem.get("episode"), Mapping) and problem.get("switch"):
         switch = problem["switch"]
         return [f"To keep it engaged for longer: switchgear extend {switch} --for 24h --reason …"]

@@ -201,7 +201,7 @@ def duration_seconds(text: str) -> int:
     """Parse `90s`, `30m`, `24h`, `7d` or `2w` to seconds. Raise :class:`ValueError`."""
     written = text.strip()
     if not _DURATION.fullmatch(written):
-        raise ValueError("write a whole number and a unit (s, m, h, d or w), such as 30m or 24h")
+        raise ValueError("use a whole number and a unit (s, m, h, d or w), such as 30m or 24h")
     return int(written[:-1]) * _SECONDS[written[-1]]
 
 

@@ -19,11 +19,11 @@ Option = Callable[[argparse._ActionsContainer], object]
 arguments."""
 
 ABOUT = """\
-The kill switch console from a shell: what is stopped, stop it, let it run again.
+Use the Switchgear console from a shell: see what is stopped, stop it, release it.
 
-Set SWITCHGEAR_URL and SWITCHGEAR_TOKEN, or say --url and --token-file. A token is never
-said on the command line. A switch is said as global, segment:finance, feature:chat or
-experiment:new-ranker; a breaker as 'core->oracle' (in quotes) or core/oracle."""
+Set SWITCHGEAR_URL and SWITCHGEAR_TOKEN, or use --url and --token-file. Never put a token
+on the command line. Write a switch as global, segment:finance, feature:chat or
+experiment:new-ranker, and a breaker as 'core->oracle' (in quotes) or core/oracle."""
 
 EXAMPLES = """\
 examples:
@@ -33,7 +33,10 @@ examples:
   switchgear dlq retry axiom:dlq:events --fingerprint 3f2a… --reason "Fixed" --follow
   switchgear watch switches breakers"""
 
-PIPES = "A reader that has enough (| head) changes no exit code; it ends `watch` with 0."
+PIPES = (
+    "Closing the pipe early, as `| head` does, doesn't change the exit code; `watch` then exits"
+    " with 0."
+)
 GROUPS = ("switches", "ramps", "breakers", "letters", "slos", "watch")
 
 
@@ -165,7 +168,9 @@ def break_glass_options(text: str) -> Option:
     def add(parser: argparse._ActionsContainer) -> None:
         parser.add_argument("--break-glass", action="append", metavar="RULE", help=text)
         parser.add_argument(
-            "--break-glass-reason", metavar="TEXT", help="why; --reason if not said"
+            "--break-glass-reason",
+            metavar="TEXT",
+            help="why the rule must be overridden (default: --reason)",
         )
 
     return add
@@ -179,7 +184,7 @@ def read_break_glass(args: argparse.Namespace) -> dict[str, Any] | None:
     if args.break_glass:
         return {"rule": args.break_glass, "reason": args.break_glass_reason or args.reason}
     if args.break_glass_reason is not None:
-        detail = "--break-glass-reason needs --break-glass RULE: which rule is overridden?"
+        detail = "--break-glass-reason needs --break-glass RULE, the rule to override."
         raise exits.make_usage_exit(detail)
     return None
 
@@ -190,7 +195,7 @@ def parse_switch(text: str) -> str:
         return resolve_switch_id(text)
     except ValueError:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no switch; write global, segment:finance, feature:chat or experiment:x"
+            f"{text!r} is not a switch; use global, segment:finance, feature:chat or experiment:x"
         ) from None
 
 
@@ -205,7 +210,7 @@ def parse_count(text: str) -> int:
     """Parse a positive whole number. Raise :class:`ValueError` for any other text."""
     count = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
     if not count:
-        raise ValueError("write a whole number above 0")
+        raise ValueError("use a whole number above 0")
     return count
 
 
@@ -213,25 +218,32 @@ def parse_rate(text: str) -> float:
     """Parse a positive number per second. Raise :class:`ValueError` for any other text."""
     rate = float(text)
     if not math.isfinite(rate) or rate <= 0:
-        raise ValueError("write how many a second, such as 50 or 0.5")
+        raise ValueError("use a number per second, such as 50 or 0.5")
     return rate
 
 
-DRY_RUN = option("--dry-run", action="store_true", help="only say what would be")
+DRY_RUN = option("--dry-run", action="store_true", help="show the result without changing anything")
 SWITCH = option("switch", type=parse_switch, metavar="SWITCH")
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
     shared = parser.add_argument_group("console and output")
     absent: dict[str, Any] = {"default": argparse.SUPPRESS}
-    shared.add_argument("--url", metavar="URL", help="instead of SWITCHGEAR_URL", **absent)
     shared.add_argument(
-        "--token-file", metavar="FILE", help="a file that holds the token", **absent
+        "--url", metavar="URL", help="address of the console (default: SWITCHGEAR_URL)", **absent
+    )
+    shared.add_argument(
+        "--token-file",
+        metavar="FILE",
+        help="file with the API token (default: SWITCHGEAR_TOKEN)",
+        **absent,
     )
     shared.add_argument(
         "--json",
         action="store_true",
-        help="print the API's documents, and errors as such",
+        help="print JSON as in the API, also for errors",
         **absent,
     )
-    shared.add_argument("--no-color", action="store_true", help="as NO_COLOR=1", **absent)
+    shared.add_argument(
+        "--no-color", action="store_true", help="no colors, as with NO_COLOR=1", **absent
+    )

@@ -127,7 +127,7 @@ class Bootstrap:
         """
         parts = urlsplit(url)
         if parts.username or parts.password or parts.scheme not in ("http", "https"):
-            raise ValueError("a URL must be http or https, without credentials in it")
+            raise ValueError("the URL must be http or https, without credentials")
         whole = Address.parse(url)
         address = Address(whole.scheme, whole.host, whole.port)
         connection = self._connection = Connection(address)
@@ -143,11 +143,11 @@ class Bootstrap:
     def _apply(self, name: str, document: bytes) -> None:
         snapshot = parse_snapshot(document)
         if self._store.bootstrap(snapshot):
-            log.info("switchgear: version %d of %s is the bootstrap", snapshot.version, name)
+            log.info("switchgear: bootstrapped with version %d from %s", snapshot.version, name)
 
     def _log_problem(self, name: str, error: Exception) -> None:
         why = error.strerror if isinstance(error, OSError) else str(error)
-        self.problem = f"the bootstrap {name} is not used: {why or type(error).__name__}"
+        self.problem = f"bootstrap {name} ignored: {why or type(error).__name__}"
         log.error("switchgear: %s", self.problem)
 
 
@@ -163,7 +163,7 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("it is not a regular file")
+            raise ValueError("not a regular file")
         return file.read(MAX_BYTES + 1)
 
 

@@ -114,8 +114,8 @@ class ChangeNotifier:
                 loop = asyncio.get_running_loop()
             except RuntimeError:
                 raise RuntimeError(
-                    "a coroutine function is called on the event loop of asyncio that runs when it"
-                    " is given to on_change, and none does"
+                    "on_change needs a running asyncio event loop for a coroutine function, and"
+                    " none is running"
                 ) from None
         with self._lock:
             if self._on_view_change not in self._store.listeners:
@@ -167,7 +167,7 @@ class ChangeNotifier:
 
     def _start(self) -> None:
         if self._thread is None and not self._stopped:
-            problem = "callbacks are not notified of changes"
+            problem = "change callbacks are not called"
             self._thread = start_thread("switchgear-announcer", self._run, problem)
 
     def _on_view_change(self, _before: EvaluationView, _after: EvaluationView) -> None:
@@ -250,7 +250,7 @@ def _call_callback(listener: ChangeListener, change: Change) -> None:
             if not listener.is_warned:
                 listener.is_warned = True
                 log.error(
-                    "switchgear: a callback returns a coroutine, which is not awaited: pass the"
+                    "switchgear: a callback returned a coroutine that was not awaited: pass the"
                     " coroutine function itself to on_change"
                 )
     except BaseException:  # Not even `sys.exit` may end the thread of all callbacks.
@@ -266,7 +266,7 @@ async def _await_callback(listener: ChangeListener, change: Change) -> None:
         task = asyncio.current_task()
         if task is not None and task.cancelling():
             raise
-        log.exception("switchgear: a callback was cut short on %s", change)
+        log.exception("switchgear: a callback was cancelled on %s", change)
     except Exception:
         log.exception("switchgear: a callback failed on %s", change)
 

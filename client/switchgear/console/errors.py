@@ -25,15 +25,15 @@ class SocketError(OSError):
 
 _DESCRIPTIONS: tuple[tuple[type[BaseException], str], ...] = (
     (SocketError, "{error}"),
-    (TimeoutError, "it does not answer in time"),
-    (socket.gaierror, "its name can't be resolved"),
-    (ssl.SSLCertVerificationError, "its certificate is refused: {error.verify_message}"),
-    (ssl.SSLError, "TLS fails: {reason}"),
-    (ConnectionRefusedError, "it refuses connections"),
-    (ConnectionError, "it ended the connection"),  # RemoteDisconnected, too.
-    (OSError, "it can't be reached: {reason}"),
-    (zlib.error, "its compressed answer is damaged"),
-    (BaseException, "its answer is no HTTP: {reason}"),
+    (TimeoutError, "no response in time"),
+    (socket.gaierror, "its host name can't be resolved"),
+    (ssl.SSLCertVerificationError, "certificate rejected: {error.verify_message}"),
+    (ssl.SSLError, "TLS error: {reason}"),
+    (ConnectionRefusedError, "connection refused"),
+    (ConnectionError, "connection closed by the server"),  # RemoteDisconnected, too.
+    (OSError, "network error: {reason}"),
+    (zlib.error, "damaged compressed response"),
+    (BaseException, "not an HTTP response: {reason}"),
 )
 """Descriptions by error class; the first class that matches applies."""
 

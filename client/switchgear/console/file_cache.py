@@ -123,7 +123,7 @@ class FileCache:
             if not self._is_warned:
                 why = error.strerror if isinstance(error, OSError) else str(error)
                 log.warning(
-                    "switchgear: the copy in %s is not %s: %s",
+                    "switchgear: the cached copy in %s was not %s: %s",
                     self._folder,
                     what,
                     why or type(error).__name__,
@@ -175,7 +175,7 @@ class FileCache:
             found = os.fstat(descriptor)
             _check_owner(found, "it")
             if not stat.S_ISREG(found.st_mode):
-                raise UnusableFile("it is no file")
+                raise UnusableFile("not a regular file")
             return _parse(file.read(MAX_HEADER_BYTES + MAX_BYTES + 1))
 
     def _is_superseded(self, folder: int, latest: CachedDocument) -> bool:
@@ -262,7 +262,7 @@ def _check_owner(found: os.stat_result, what: str) -> None:
     if found.st_uid != os.geteuid():
         raise UnusableFile(f"{what} belongs to another user")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
-        raise UnusableFile(f"others may write to {what}")
+        raise UnusableFile(f"other users can write to {what}")
 
 
 def _format_header(found: CachedDocument) -> bytes:
@@ -279,15 +279,15 @@ def _parse(content: bytes) -> CachedDocument:
     first, end, document = content.partition(b"\n")
     metadata = json.loads(first) if end else None
     if not isinstance(metadata, dict):
-        raise UnusableFile("it is damaged")
+        raise UnusableFile("the file is damaged")
     given = metadata.pop("sha256", None)
     if metadata.get("format") != FORMAT:
-        raise UnusableFile("it is of another version")
+        raise UnusableFile("the file has another format version")
     epoch, version, left = (metadata.get(name) for name in ("epoch", "version", "left_epochs"))
     is_sound = given == checksum(metadata, document)
     if is_sound and isinstance(epoch, str) and isinstance(version, int) and isinstance(left, list):
         return CachedDocument(epoch, version, tuple(map(str, left)), document)
-    raise UnusableFile("it is damaged")
+    raise UnusableFile("the file is damaged")
 
 
 def checksum(metadata: Mapping[str, Any], document: bytes) -> str:

@@ -78,9 +78,9 @@ class FollowerThread(ABC):
             except RequestFailed as failed:
                 self._record_failure(failed)
             except Exception as error:  # No error may end the thread.
-                log.debug("switchgear: an error of the client itself", exc_info=True)
+                log.debug("switchgear: internal error of the client", exc_info=True)
                 self._record_failure(
-                    RequestFailed(f"an error of the client itself: {type(error).__name__}")
+                    RequestFailed(f"internal error of the client: {type(error).__name__}")
                 )
 
     def _may_warn(self) -> bool:

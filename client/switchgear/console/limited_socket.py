@@ -76,10 +76,10 @@ class LimitedSocket:
             return None
         self._bytes_left -= read
         if self._bytes_left < 0:
-            raise SocketError("it sends too much")
+            raise SocketError("the server sent too much data")
         self._busy_until += read * MAX_CPU_SECONDS_PER_BYTE
         if time.thread_time() > self._busy_until:
-            raise SocketError("it sends too little at a time")
+            raise SocketError("the server sends too slowly")
         return read
 
     def sendall(self, data: Any) -> None:
@@ -195,7 +195,7 @@ def dial(
 def _connect(connection: LimitedSocket, host: str, port: int, until: float) -> None:
     """Connect to the first address of `host` that accepts; each has an equal share of the time."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    last_error: OSError = SocketError("it has no address")
+    last_error: OSError = SocketError("the host name has no address")
     for number, (family, kind, protocol, _name, address) in enumerate(found):
         candidate = connection.attach(socket.socket(family, kind, protocol))
         try:
@@ -224,4 +224,4 @@ def _open_tunnel(connection: LimitedSocket, authority: str) -> None:
         answer += byte
     status = answer.split(b" ", 2)[1:2]
     if not status or not status[0].startswith(b"2"):
-        raise SocketError("the proxy refuses the tunnel")
+        raise SocketError("the proxy refused the tunnel")

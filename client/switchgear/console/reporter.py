@@ -87,7 +87,7 @@ class Reporter:
     def start(self) -> None:
         """Start the thread; if that fails, an error is logged and nothing is reported."""
         if self._thread is None:
-            problem = "nothing is reported to the console"
+            problem = "reports are not sent to the console"
             self._thread = start_thread("switchgear-reporter", self._run, problem)
 
     def record_applied(self) -> None:
@@ -234,7 +234,7 @@ class Reporter:
                 max_bytes=MAX_ANSWER_BYTES,
             ).expect(200)
             if not _is_receipt(answer.body):
-                raise RequestFailed("its answer is no receipt", status=answer.status)
+                raise RequestFailed("unexpected response to a report", status=answer.status)
         except RequestFailed as failed:
             self._record_failure(self._report, failed)
             return False

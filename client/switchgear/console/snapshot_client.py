@@ -64,7 +64,7 @@ class SnapshotClient:
         seconds = self._timings.answer + hold_seconds
         response = self._connection.request("GET", path, headers, seconds=seconds)
         if response.status == 304 and etag is None:
-            raise RequestFailed("it answers 304, unasked", status=304)
+            raise RequestFailed("unexpected 304 response", status=304)
         response.expect(200, 304)
         news = response.status == 200 and self._apply(response.body, is_pushed=hold_seconds > 0)
         self._confirmed_at = response.sent_at - _age_seconds(response)
@@ -95,7 +95,7 @@ class SnapshotClient:
         with stream:
             kind = stream.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind != "text/event-stream":
-                raise ModeUnavailable("its stream is none of events")
+                raise ModeUnavailable("the response is not an event stream")
             update_clock(self._store.clock, stream)
             yield from self._events(stream)
 
@@ -111,7 +111,7 @@ class SnapshotClient:
             try:
                 events = parser.feed(piece)
             except EventTooLarge:
-                raise RequestFailed("its stream has an event without an end") from None
+                raise RequestFailed("an event in the stream is too long") from None
             self.hint_seconds = parser.retry_seconds
             documents = [event.data for event in events if event.name == EVENT_NAME]
             latest = documents[-1] if documents else latest
@@ -129,13 +129,13 @@ class SnapshotClient:
             if now - idle_since > IDLE_WINDOW_SECONDS:
                 parser.idle_bytes, idle_since = 0, now
             if parser.idle_bytes > MAX_IDLE_BYTES:
-                raise RequestFailed("its stream sends too much without a snapshot")
+                raise RequestFailed("too much data in the stream without a snapshot")
             if events:
                 within_since = now
             if parser.is_within and now - within_since > self._timings.event:
-                raise RequestFailed("its stream is too slow")
+                raise RequestFailed("the stream is too slow")
             piece = stream.read(self._timings.silence)
-        raise RequestFailed("its stream has ended")
+        raise RequestFailed("the stream has ended")
 
     def _read_first_piece(self, stream: Stream) -> bytes:
         """Return the first piece of `stream`; raise :class:`ModeUnavailable` if none arrives."""
@@ -145,7 +145,7 @@ class SnapshotClient:
         except RequestFailed as failed:
             if time.monotonic() - began < self._timings.silence:
                 raise
-            raise ModeUnavailable(f"its stream is held back: {failed.why}") from None
+            raise ModeUnavailable(f"the stream is blocked on the way: {failed.why}") from None
 
     def _apply(self, document: bytes, *, is_pushed: bool) -> bool:
         present = self._store.snapshot
@@ -154,9 +154,9 @@ class SnapshotClient:
         try:
             snapshot = parse_snapshot(document, {} if present is None else present.entries)
         except InvalidSnapshot as error:
-            raise RequestFailed(f"its snapshot is refused: {error}") from None
+            raise RequestFailed(f"invalid snapshot: {error}") from None
         if not self._store.accept(snapshot):
-            raise RequestFailed("its snapshot is from the past")
+            raise RequestFailed("outdated snapshot")
         self._update_clock_by_version(present, snapshot, is_pushed)
         return True
 

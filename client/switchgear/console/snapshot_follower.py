@@ -93,8 +93,8 @@ class SnapshotFollower(FollowerThread):
         self._client.close()
 
     def _record_start_failure(self, error: RuntimeError) -> None:
-        self.way, self.error = "down", "no thread can be started"
-        log.error("switchgear: the console is not followed: %s", error)
+        self.way, self.error = "down", "can't start a thread"
+        log.error("switchgear: snapshots will not be updated: %s", error)
 
     def _follow_once(self) -> None:
         """Fetch the snapshot if it is not current, then follow in the selected mode."""
@@ -140,7 +140,7 @@ class SnapshotFollower(FollowerThread):
         self._record_answer(news)
         elapsed = time.monotonic() - began
         if not news and elapsed < self._timings.hold / 2:
-            raise RequestFailed("it does not hold polls")
+            raise RequestFailed("long polling is not supported")
         self._modes.record_success()
         # The console answers all held polls at one moment; clients must not all return at one.
         self._pause(self._draw() * HELD_PAUSE_SECONDS)
@@ -150,7 +150,7 @@ class SnapshotFollower(FollowerThread):
         self._is_current, self._failures, self.error = True, 0, None
         if self._is_warned:
             self._is_warned = False
-            log.info("switchgear: the console at %s answers again", self._url)
+            log.info("switchgear: the console at %s is available again", self._url)
         if news:
             self._reporter.record_applied()
             self._cache.save(self._store)
@@ -168,7 +168,7 @@ class SnapshotFollower(FollowerThread):
         self.error = error.why
         if self._modes.mode != mode:
             log.info(
-                "switchgear: the console can't be followed by %s: %s; by %s instead, for now",
+                "switchgear: can't receive snapshots by %s: %s; falling back to %s",
                 mode,
                 error.why,
                 self._modes.mode,
@@ -182,12 +182,15 @@ class SnapshotFollower(FollowerThread):
         self._is_current = False
         self.way, self.error = "down", error.why
         if self._may_warn():
-            consequence = "nothing is known: all is allowed that is not forced"
+            consequence = "no snapshot yet: everything not forced is allowed"
             if self._store.is_bootstrapped:
-                consequence = "the bootstrap stays in force"
+                consequence = "keeping the bootstrap snapshot"
             elif self._store.snapshot is not None:
-                consequence = "the last snapshot stays in force"
+                consequence = "keeping the last snapshot"
             log.warning(
-                "switchgear: no answer of the console at %s: %s; %s", self._url, error, consequence
+                "switchgear: can't get a snapshot from the console at %s: %s; %s",
+                self._url,
+                error,
+                consequence,
             )
         self._pause_after(error, self._failures)

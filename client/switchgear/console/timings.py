@@ -114,7 +114,7 @@ class SendSchedule:
 
     def record_success(self) -> None:
         if self.is_refused:
-            log.info("switchgear: the console takes %s again", self.name)
+            log.info("switchgear: the console accepts %s again", self.name)
         self.failures, self.is_refused = 0, False
         self.due_at = time.monotonic() + poll_delay(self.interval_seconds, self.draw)
 
@@ -131,7 +131,7 @@ class SendSchedule:
         if error.status in REFUSAL_STATUSES and not self.is_refused:
             self.is_refused = True
             hint = f": the token needs the scope {self.scope}" if error.status == 403 else ""
-            log.warning("switchgear: the console refuses %s, %s%s", self.name, error.why, hint)
+            log.warning("switchgear: the console rejected %s: %s%s", self.name, error.why, hint)
 
 
 class CpuThrottle:

@@ -239,7 +239,7 @@ class _translate_errors(contextlib.AbstractContextManager[None]):
             return
         self._connection.close()
         if self._connection._aborted and isinstance(error, Exception):
-            raise RequestFailed("it was closed here") from None
+            raise RequestFailed("the connection was closed by this client") from None
         if isinstance(error, ConnectionError):
             raise RequestFailed(describe_error(error)) from error
         if isinstance(error, OSError | http.client.HTTPException | ValueError | zlib.error):
@@ -255,10 +255,10 @@ def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
     """
     declared = response.length
     if declared is not None and declared > max_bytes:
-        raise RequestFailed(f"its answer has more than {max_bytes} bytes", status=response.status)
+        raise RequestFailed(f"the response has more than {max_bytes} bytes", status=response.status)
     coding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if coding not in ("identity", "gzip"):
-        raise RequestFailed("its answer is compressed, unasked", status=response.status)
+        raise RequestFailed("unexpected compressed response", status=response.status)
     gunzip = zlib.decompressobj(GZIP_WINDOW) if coding == "gzip" else None
     pieces, received, length = [], 0, 0
     while piece := response.read(PIECE_BYTES):
@@ -270,13 +270,13 @@ def _read_body(response: http.client.HTTPResponse, max_bytes: int) -> bytes:
         length += len(piece)
         if max(received, length) > max_bytes:
             raise RequestFailed(
-                f"its answer has more than {max_bytes} bytes", status=response.status
+                f"the response has more than {max_bytes} bytes", status=response.status
             )
     is_cut_off = gunzip is not None and received and not gunzip.eof
     if is_cut_off or (declared is not None and received < declared):
-        raise RequestFailed("its answer is cut off", status=response.status)
+        raise RequestFailed("the response is incomplete", status=response.status)
     if gunzip is not None and gunzip.unused_data:
-        raise RequestFailed("its compressed answer is damaged", status=response.status)
+        raise RequestFailed("damaged compressed response", status=response.status)
     return b"".join(pieces)
 
 
@@ -295,7 +295,7 @@ def _status_error(status: int, headers: Mapping[str, str]) -> RequestFailed:
     ):
         # Both dates are by the same clock, so it does not matter whether that is right.
         retry_after = f"{seconds:.0f}"
-    return RequestFailed(f"it answers {status}", retry_after, status)
+    return RequestFailed(f"status {status}", retry_after, status)
 
 
 def _lower_names(response: http.client.HTTPResponse) -> dict[str, str]:

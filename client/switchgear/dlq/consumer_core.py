@@ -112,7 +112,9 @@ class ConsumerCore(Settings):
         Return False if the consumer was stopped before either.
         """
         if message.deliveries > self.max_deliveries:
-            died = WorkersDied(f"given to {message.deliveries - 1} workers, none of whom finished")
+            died = WorkersDied(
+                f"delivered {message.deliveries - 1} times without being acknowledged"
+            )
             return (yield from self._bury(message, died, message.deliveries - 1))
         attempt = 1
         while True:

@@ -83,7 +83,7 @@ class FailedMessage:
         else:
             reply = (b"large",)
         if to_text(reply[0]) == "bare":
-            raise ValueError(f"{self.id} is not in {self.stream} any more: fields= is needed")
+            raise ValueError(f"{self.id} is no longer in {self.stream}: pass fields=")
         if to_text(reply[0]) != "large":
             return Result(Outcome(to_text(reply[0])), to_text(reply[1]) if len(reply) > 1 else "")
         return (yield from self._bury_in_steps())
@@ -136,7 +136,7 @@ class FailedMessage:
                 return Result(Outcome(to_text(reply[0])))
             pairs = pair_up(reply[1]) or pairs
         if not pairs:
-            raise ValueError(f"{self.id} is not in {self.stream} any more: fields= is needed")
+            raise ValueError(f"{self.id} is no longer in {self.stream}: pass fields=")
         new_id = yield self._add_command(pairs)
         if self.group:
             yield ("XACK", self.stream, self.group, self.id)
@@ -163,7 +163,7 @@ def make_letter(
     :class:`ValueError` or :class:`TypeError` for invalid arguments.
     """
     if group and not entry_id:
-        raise ValueError("a message of a group has an entry_id")
+        raise ValueError("a message of a group needs an entry_id")
     dead_stream = dead_stream or (names or Names()).dead_of(stream)
     if isinstance(error, BaseException):
         error_type = error_type or error_type_name(error)
@@ -203,5 +203,5 @@ def _encode_value(value: object) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise TypeError(f"fields are bytes, text or numbers, not {type(value).__name__}")
+        raise TypeError(f"fields must be bytes, text or numbers, not {type(value).__name__}")
     return str(value).encode("utf-8", "surrogateescape")

@@ -21,7 +21,7 @@ class Names:
         once = self.dead.count(PLACEHOLDER) == 1 and self.origin.count(PLACEHOLDER) == 1
         if not once or self.dead == self.origin:
             raise ValueError(
-                f"{self.dead!r} and {self.origin!r}: each needs {PLACEHOLDER} once, and they must"
+                f"{self.dead!r} and {self.origin!r} must each contain {PLACEHOLDER} once, and must"
                 " differ"
             )
 
@@ -40,6 +40,6 @@ class Names:
         middle = len(origin) - len(before) - len(after)
         if middle < 1 or not (origin.startswith(before) and origin.endswith(after)):
             raise ValueError(
-                f"{origin!r} is not named like {self.origin!r}: say names= or dead_stream="
+                f"{origin!r} does not match {self.origin!r}: pass names= or dead_stream="
             )
         return self.dead.replace(PLACEHOLDER, origin[len(before) : len(before) + middle])

@@ -76,11 +76,11 @@ class Settings:
     def __post_init__(self) -> None:
         self.dead_stream = self.dead_stream or self.names.dead_of(self.stream)
         if self.dead_stream == self.stream:
-            raise ValueError("a stream can't take its own dead letters")
+            raise ValueError("a stream can't be its own stream of dead letters")
         if not (self.group and self.consumer):
-            raise ValueError("group and consumer need a name")
+            raise ValueError("group and consumer must not be empty")
         if min(self.attempts, self.max_deliveries, self.batch) < 1:
-            raise ValueError("attempts, max_deliveries and batch are 1 or more")
+            raise ValueError("attempts, max_deliveries and batch must be at least 1")
         if min(self.idle_seconds, self.wait_seconds, self.refused_seconds) <= 0:
             raise ValueError("idle_seconds, wait_seconds and refused_seconds must be more than 0")
         if self.backoff_seconds < 0:

@@ -79,7 +79,7 @@ def make_query(
                     break
                 text = key_text(key)
                 if text is None:
-                    wrong_types.append(f"{name} can't be of type {type(key).__name__:.100}")
+                    wrong_types.append(f"{name} has the unsupported type {type(key).__name__:.100}")
                 elif is_valid_key(text):
                     switch_ids.append(scope + ":" + text)
                 else:

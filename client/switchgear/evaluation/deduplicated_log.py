@@ -33,18 +33,17 @@ class DeduplicatedLog:
         """
         for key in query.invalid:
             if self._is_first("key", key):
-                log.warning(
-                    "switchgear: not a valid key, so no switch can stop such calls: %s", key
-                )
+                log.warning("switchgear: invalid key, so no switch can stop these calls: %s", key)
         for wrong in query.wrong_types:
             self._wrong_type(
-                wrong, f"no switch can stop such calls, which count as unknown: pass a {KEY_TYPES}"
+                wrong,
+                f"no switch can stop these calls, and they count as unknown: pass a {KEY_TYPES}",
             )
 
     def wrong_targeting_key(self, key: object, error: Exception) -> None:
         """Log that the conversion of a targeting key to text failed."""
         wrong = f"targeting_key of type {type(key).__name__:.100} raised {type(error).__name__}"
-        self._wrong_type(wrong, f"such calls are decided at random: pass a {KEY_TYPES}")
+        self._wrong_type(wrong, f"these calls are decided at random: pass a {KEY_TYPES}")
 
     def released_by_epoch(
         self, stopped: Collection[str], released: Collection[str], before: str, after: str
@@ -62,7 +61,7 @@ class DeduplicatedLog:
         log.log(
             logging.ERROR if is_all else logging.WARNING,
             "switchgear: a new epoch of the console releases %s switches that were engaged or"
-            " ramping: %s%s (%s before, %s now); engage again what must not run",
+            " ramping: %s%s (%s before, %s now); engage again what must stay stopped",
             f"all {len(stopped)}" if is_all else f"{len(released)} of {len(stopped)}",
             ", ".join(shown[:MAX_SHOWN_SWITCHES]),
             f" and {more} more" if more > 0 else "",
@@ -76,10 +75,10 @@ class DeduplicatedLog:
         """
         if self._is_first("epoch", epoch):
             log.error(
-                "switchgear: a snapshot of the console is refused: its epoch %s was replaced by a"
-                " later one; %s; if this console is the right one, begin a new epoch there",
+                "switchgear: rejected a snapshot: its epoch %s was replaced by a later one; %s; if"
+                " this console is the right one, begin a new epoch there",
                 epoch,
-                "nothing is known" if present is None else f"{present} stays in force",
+                "no snapshot yet" if present is None else f"keeping {present}",
             )
 
     def _wrong_type(self, wrong: str, advice: str) -> None:

@@ -94,7 +94,7 @@ def parse_snapshot(
     if len(document) > MAX_BYTES:
         raise InvalidSnapshot(f"It has more than {MAX_BYTES} bytes.")
     if any(document.count(each) > most for each, most in _MAX_TOKENS.items()):
-        raise InvalidSnapshot("It has more in it than a snapshot can have.")
+        raise InvalidSnapshot("It has more entries than a snapshot can have.")
     try:
         content = json.loads(
             document,
@@ -105,9 +105,9 @@ def parse_snapshot(
     except InvalidSnapshot:
         raise
     except (ValueError, RecursionError, InvalidOperation) as error:
-        raise InvalidSnapshot(f"It is no JSON: {type(error).__name__}.") from error
+        raise InvalidSnapshot(f"It is not valid JSON: {type(error).__name__}.") from error
     if not isinstance(content, dict):
-        raise InvalidSnapshot("It is no JSON object.")
+        raise InvalidSnapshot("It is not a JSON object.")
     if content.get("schema") != SCHEMA:
         raise InvalidSnapshot(f"Its schema is not {SCHEMA}.")
     version = content.get("version")
@@ -149,10 +149,14 @@ def resolve_switch_id(name: str) -> str:
     """
     text = key_text(name) if isinstance(name, str | Enum) else None
     if text is None:
-        raise TypeError(f"a switch is text such as segment:finance, not {type(name).__name__:.100}")
+        raise TypeError(
+            f"a switch must be text such as segment:finance, not {type(name).__name__:.100}"
+        )
     found = GLOBAL_ID if text == "global" else text
     if not is_switch_id(found):
-        raise ValueError(f"{text!r:.200} is no switch: use segment:finance, feature:chat or global")
+        raise ValueError(
+            f"{text!r:.200} is not a switch: use segment:finance, feature:chat or global"
+        )
     return found
 
 
@@ -218,7 +222,7 @@ def _parse_entries(value: object) -> dict[str, SwitchEntry]:
             raise _invalid_field("switches")
         entry = row if isinstance(row, SwitchEntry) else _parse_entry(row)
         if entry.id in entries:
-            raise InvalidSnapshot("It names a switch twice.")
+            raise InvalidSnapshot("It lists a switch twice.")
         entries[entry.id] = entry
     return entries
 
@@ -262,4 +266,4 @@ def _parse_timestamp(row: Mapping[str, Any], name: str) -> float | None:
 
 
 def _invalid_field(name: str) -> InvalidSnapshot:
-    return InvalidSnapshot(f"Its field {name} is wrong.")
+    return InvalidSnapshot(f"Its field {name} is invalid.")

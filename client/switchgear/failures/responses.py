@@ -35,13 +35,13 @@ class FailureResponse:
 RESPONSES: Mapping[FailureClass, FailureResponse] = MappingProxyType(
     {
         FailureClass.TRANSIENT: FailureResponse(
-            True, True, True, "none", "it is tried again, with growing pauses and within a budget"
+            True, True, True, "none", "retry with backoff, within a retry budget"
         ),
         FailureClass.PERSISTENT: FailureResponse(
             False, True, True, "people", "fix the credential, the call or the code; don't retry"
         ),
         FailureClass.CASCADING: FailureResponse(
-            False, False, True, "none", "isolate it: let bulkheads and breakers refuse, shed load"
+            False, False, True, "none", "isolate it with bulkheads and breakers, and shed load"
         ),
         FailureClass.CATASTROPHIC: FailureResponse(
             False, True, False, "now",

@@ -91,7 +91,7 @@ def chain(
     ]
     wants_cache = any("cache" in each for each in known_entries)
     if wants_cache and cache is None:
-        _warn_once(name, "its cache is not known here")
+        _warn_once(name, "unknown cache")
     return Fallback(
         name,
         *targets,
@@ -122,14 +122,14 @@ def _known_entries(entries: object, name: str) -> list[Mapping[str, Any]]:
     if entries is None:
         return []
     if not isinstance(entries, Iterable) or isinstance(entries, str | bytes | Mapping):
-        _warn_once(name, "it is no list")
+        _warn_once(name, "not a list")
         return []
     known_entries = []
     for each in entries:
         if isinstance(each, Mapping) and {"provider", "cache", "error"} & each.keys():
             known_entries.append(each)
         else:
-            _warn_once(name, f"{each!r:.60} can't be followed")
+            _warn_once(name, f"{each!r:.60} is not supported")
     return known_entries
 
 
@@ -145,19 +145,19 @@ def _make_target(
     own = providers.get(f"{provider}/{model}")
     call = own or providers.get(provider)
     if call is None:
-        _warn_once(chain_name, f"{provider:.60} is not known here")
+        _warn_once(chain_name, f"unknown provider {provider:.60}")
         return None
     only_if = None
     if entry.get("only_if") is not None:
         only_if = find_condition(entry["only_if"])
         if only_if is None:
-            _warn_once(chain_name, f"only_if {entry['only_if']!r:.60} is not known here")
+            _warn_once(chain_name, f"unknown condition only_if {entry['only_if']!r:.60}")
             return None
     name = f"{provider}/{model}" if model else provider
     target = FallbackTarget(name=name, call=call, provider=provider, model=model, only_if=only_if)
     if own is None and provider == first and not target.takes_model:
         # The same call has failed just now: this would be an unwanted retry.
-        _warn_once(chain_name, f"{name:.60}: what calls {provider:.60} takes no model")
+        _warn_once(chain_name, f"{name:.60}: the function for {provider:.60} takes no model")
         return None
     return target
 
@@ -228,4 +228,4 @@ def _warn_once(name: str, why: str) -> None:
     """
     if (name, why) not in _warned and len(_warned) < MAX_WARNINGS:
         _warned.add((name, why))
-        log.warning("switchgear: of the fallback chain of %s something is left out: %s", name, why)
+        log.warning("switchgear: skipped part of the fallback chain of %s: %s", name, why)

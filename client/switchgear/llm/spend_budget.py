@@ -199,7 +199,9 @@ class SpendBudget:
 
     def _refuse_settled(self, reservation: Reservation) -> None:
         if reservation._is_settled:
-            raise RuntimeError("this reservation is settled: reserve again for another call")
+            raise RuntimeError(
+                "this reservation is already settled; make a new one for another call"
+            )
 
     def _close_dropped(self) -> float:
         """Settle reservations that were garbage-collected unsettled; return the current time.
@@ -262,7 +264,7 @@ class SpendBudget:
             self._has_warned = True
             log.warning(
                 "switchgear: the token budget of %.100s has more than %d keys in its window:"
-                " all further keys share one limit; raise max_keys",
+                " further keys share one limit; raise max_keys",
                 *(self.name, self._max_keys),
             )
 

@@ -37,9 +37,9 @@ class SpendExceeded(Refused):
         if self.retry_after is None:
             why = f"{limit} are allowed"
         elif self.retry_after:
-            why = f"{limit} are reserved or spent, again in {self.retry_after:.1f} s"
+            why = f"{limit} are reserved or spent; retry in {self.retry_after:.1f} s"
         else:
-            why = f"{limit} are reserved or spent, again when calls in flight have ended"
+            why = f"{limit} are reserved or spent; retry when calls in flight have finished"
         return f"the token budget of {self.name} has no room for {self.tokens} tokens: {why}"
 
 

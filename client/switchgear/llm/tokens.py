@@ -41,7 +41,7 @@ class ContentTooLarge(Refused):
         self.room = room
 
     def __str__(self) -> str:
-        return f"content too large: {self.tokens} tokens, and {self.room} are allowed"
+        return f"content too large: {self.tokens} tokens, {self.room} allowed"
 
 
 def estimate(text: str) -> int:
@@ -195,7 +195,7 @@ class TokenBudget:
         strategies: Sequence[Strategy] = (DropOptional(), fail_fast),
     ) -> None:
         if not 0 <= reserve < limit or overhead < 0:
-            raise ValueError(f"{reserve} tokens in reserve of {limit} leave no room")
+            raise ValueError(f"a reserve of {reserve} tokens leaves no room in a limit of {limit}")
         self.room = limit - reserve
         self._overhead = overhead
         self._count = count

@@ -86,7 +86,7 @@ class AdmissionQueue:
     def _end_wait(self, permits: PermitPool, waiter: Waiter, until: str) -> None:
         state = permits.dequeue(waiter)
         if state != "admitted":
-            why = {"rejected": waiter.reason, "gone": f"no place {until}"}.get(state, state)
+            why = {"rejected": waiter.reason, "gone": f"no permit {until}"}.get(state, state)
             permits.count_rejection()
             record("bulkhead_full", self._name, why=why)
             raise BulkheadFull(self._name, why)
@@ -101,7 +101,7 @@ class AdmissionQueue:
             if not self._has_warned:
                 self._has_warned = True
                 log.warning(
-                    "switchgear: a priority in bulkhead %s is no whole number but %s: 0 is taken",
+                    "switchgear: a priority in bulkhead %s is not a whole number but %s; using 0",
                     *(self._name, type(priority).__name__),
                 )
             return Waiter(key, 0, wake)
@@ -129,5 +129,5 @@ def validate_priority(given: Any) -> Any:
     if given is None:
         return 0
     if not callable(given) and not hasattr(type(given), "__index__"):
-        raise TypeError(f"a priority is a whole number or a function, not {given!r:.50}")
+        raise TypeError(f"priority must be a whole number or a function, not {given!r:.50}")
     return given

@@ -52,8 +52,8 @@ def check_error_kinds(**arguments: object) -> None:
         is_function = callable(given) and not isinstance(given, type)
         if given is not None and not is_function and not are_exceptions(given):
             raise TypeError(
-                f"{argument} must be a tuple of exception classes or a function that is given the "
-                f"error, not {given!r:.50}"
+                f"{argument} must be a tuple of exception classes or a function of the error, not"
+                f" {given!r:.50}"
             )
 
 
@@ -67,7 +67,7 @@ def evaluate_predicate(
     try:
         return bool(predicate(outcome))
     except Exception:  # The caller must get the outcome of the call, not this error.
-        log_error(f"%r could not say {question}", predicate)
+        log_error(f"%r raised an error instead of deciding {question}", predicate)
         return if_raised
 
 

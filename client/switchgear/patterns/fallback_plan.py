@@ -118,7 +118,7 @@ class FallbackPlan:
 
     def check(self, value: Any) -> None:
         if self.is_good is not None and not self.is_good(value):
-            raise NotGood(f"{self.name}: an answer that is not good")
+            raise NotGood(f"{self.name}: rejected by is_good")
 
     def check_plain(self, kind: str) -> None:
         """Raise :class:`TypeError` if a target must be awaited, which a plain function can't do.
@@ -132,16 +132,16 @@ class FallbackPlan:
     def check_streamable(self) -> None:
         """Raise :class:`TypeError` if the parameters can't be used with streams."""
         if self.is_good is not None:
-            raise TypeError("is_good judges whole answers and can't be used with a generator")
+            raise TypeError("is_good checks complete results and can't be used with a generator")
         if self.cache is not None and not self.targets and self.make_default is None:
-            raise TypeError("a cache keeps no streams: add a target or a default")
+            raise TypeError("a cache can't store streams: add a target or a default")
 
     def warn_cache_failure(self, error: Exception) -> None:
         """Log that the cache failed, once until it works again. The call itself goes on."""
         if not self.has_warned:
             self.has_warned = True
             log.warning(
-                "switchgear: the cache of fallback %s fails: %s", self.name, type(error).__name__
+                "switchgear: the cache of fallback %s failed: %s", self.name, type(error).__name__
             )
 
 
@@ -187,7 +187,7 @@ def make_default_factory(
         is_mutable = isinstance(default, list | dict | set)
         return functools.partial(copy.copy, default) if is_mutable else lambda: default
     if default is not MISSING:
-        raise ValueError("a fallback has a default or default_factory, not both")
+        raise ValueError("pass either default or default_factory, not both")
     if not callable(factory):
         raise TypeError(f"default_factory must be callable, not {factory!r:.100}")
     return factory

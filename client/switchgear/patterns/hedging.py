@@ -166,7 +166,7 @@ def _validate_seconds(seconds: object) -> float:
 def _refuse_plain(function: Callable[..., Any]) -> NoReturn:
     raise TypeError(
         f"only a coroutine function can be hedged, not {function!r:.100}: a thread can't be "
-        "cancelled. Write `async def`, around what gives a coroutine too"
+        "cancelled. Use `async def`, also around a function that returns a coroutine"
     )
 
 

@@ -43,7 +43,9 @@ def idempotency_key_of(key: str) -> Iterator[str]:
     Raise :class:`ValueError` unless the key is 1 to 255 visible ASCII characters.
     """
     if not 0 < len(key) <= MAX_KEY_LENGTH or not all("!" <= each <= "~" for each in key):
-        raise ValueError(f"an idempotency key has 1 to {MAX_KEY_LENGTH} visible ASCII characters")
+        raise ValueError(
+            f"an idempotency key must be 1 to {MAX_KEY_LENGTH} visible ASCII characters"
+        )
     before = _explicit.get()
     _explicit.set(key)
     try:

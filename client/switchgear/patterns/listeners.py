@@ -53,7 +53,7 @@ class BreakerListeners:
         try:
             listener(*args)
         except Exception:  # A fault of the listener, which must not affect the caller.
-            journal.log_error("a watcher of breaker %s failed", self._name)
+            journal.log_error("a listener of breaker %s failed", self._name)
 
 
 def add_listener(listeners: dict[object, T], listener: T) -> Callable[[], None]:

@@ -239,5 +239,5 @@ def resolve_bulkhead_parameters(
             f" {type(given).__name__:.100}"
         )
     if given not in TIERS:
-        raise ValueError(f"a tier is one of {', '.join(TIERS)}, not {given!r:.50}")
+        raise ValueError(f"tier must be one of {', '.join(TIERS)}, not {given!r:.50}")
     return TIERS[given]

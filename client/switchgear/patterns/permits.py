@@ -309,6 +309,6 @@ def _wake(waiter: Waiter) -> bool:
     except RuntimeError:  # Its event loop is closed, so the call can't go on.
         return False
     except Exception:
-        log_error("a call that waits for a bulkhead could not be woken")
+        log_error("could not wake a call that waits for a bulkhead")
         return False
     return True

@@ -25,7 +25,7 @@ from switchgear.patterns.retry_rules import (
 if TYPE_CHECKING:
     from switchgear.patterns.retry import Retry
 
-QUESTION = "whether to try again"
+QUESTION = "whether to retry"
 CONTEXT_TOO_LONG = "context_length_exceeded"
 BUDGET_NOTE_INTERVAL_SECONDS = 10.0
 
@@ -104,10 +104,10 @@ class RetryCallState(retried_calls.RetriedCall):
         if is_final(error):
             return None
         if not self._should_retry(error):
-            return self._give_up(error, "no use")
+            return self._give_up(error, "not retryable")
         outer = retried_calls.find_retrying(self.outer, error)
         if outer is not None:
-            self._add_note(error, f"left to {outer.label}")
+            self._add_note(error, f"not retried here; {outer.label} retries")
             return None
         return self._schedule(error, error, None)
 
@@ -185,7 +185,9 @@ class RetryCallState(retried_calls.RetriedCall):
             if not self._retries(error):
                 return False
         except Exception:  # The caller must get the error of the call, not this one.
-            journal.log_error("the retry %s could not say what to try again", self.settings.name)
+            journal.log_error(
+                "retry %s: the function that decides what to retry failed", self.settings.name
+            )
             return False
         if self.settings.truncate is not None and any(map(self._is_too_long, iter_members(error))):
             self.truncates = self._has_truncated = True
@@ -268,9 +270,9 @@ class RetryCallState(retried_calls.RetriedCall):
 
     def _give_up(self, error: BaseException | None, why: str) -> float | None:
         """Return None, after noting on `error` the number of attempts and the reason to stop."""
-        if error is None or (self.attempt_number == 1 and why in ("no use", "attempts")):
+        if error is None or (self.attempt_number == 1 and why in ("not retryable", "attempts")):
             return None
-        seconds = self._add_note(error, f"given up: {why}")
+        seconds = self._add_note(error, f"gave up: {why}")
         with contextlib.suppress(Exception):  # Some errors take no attributes.
             error.switchgear_retried = RetrySummary(self.attempt_number, seconds, why)  # type: ignore[attr-defined]
         return None

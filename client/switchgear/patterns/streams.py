@@ -158,7 +158,7 @@ def _iter_items(given: Any) -> Iterator[Any]:
     """
     if iscoroutine(given):
         given.close()
-        raise TypeError("got a coroutine, which only an asynchronous generator could await")
+        raise TypeError("got a coroutine, which only an asynchronous generator can await")
     if isinstance(given, AsyncIterable):
         raise TypeError("got an asynchronous stream, which only an asynchronous generator can use")
     if isinstance(given, str | bytes | bytearray | Mapping) or not isinstance(given, Iterable):

@@ -9,7 +9,7 @@ class CallTimeout(TimeoutError):
     """Raised if one call took longer than its timeout of `seconds`."""
 
     def __init__(self, seconds: float) -> None:
-        super().__init__(f"no answer within {seconds:.3g} s")
+        super().__init__(f"no response within {seconds:.3g} s")
         self.seconds = seconds
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -24,14 +24,14 @@ class DeadlineExceeded(TimeoutError):
     """
 
     def __init__(self, seconds: float, attempts: int = 1, caused_by_retrying: bool = False) -> None:
-        super().__init__(f"not done within {seconds:.3g} s")
+        super().__init__(f"not finished within {seconds:.3g} s")
         self.seconds = seconds
         self.attempts = attempts
         self.caused_by_retrying = caused_by_retrying
 
     def __str__(self) -> str:
         why = f", after {self.attempts} attempts" if self.caused_by_retrying else ""
-        return f"not done within {self.seconds:.3g} s{why}"
+        return f"not finished within {self.seconds:.3g} s{why}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.seconds, self.attempts, self.caused_by_retrying)

@@ -157,7 +157,7 @@ _BULKHEAD = ArgumentRule(
     resolve_bulkhead_parameters,
 )
 _FUNCTION = ArgumentRule(_is_function, "a plain function")
-_PREDICATE = ArgumentRule(_is_predicate, "a plain function, no class")
+_PREDICATE = ArgumentRule(_is_predicate, "a plain function, not a class")
 _ERRORS_OR_PREDICATE = ArgumentRule(
     lambda value: are_exceptions(value) or _is_predicate(value),
     "a tuple of exception classes or a plain function",
@@ -215,7 +215,7 @@ def check_policy(name: object, arguments: Mapping[str, Any]) -> str:
         raise ValueError(f"pass {what} to the Fallback instead")
     seconds = "hedge_after_seconds"
     if arguments.get(seconds) is not None and not arguments.get("is_idempotent"):
-        raise ValueError(f"{seconds} needs is_idempotent=True: a hedged call may be made twice")
+        raise ValueError(f"{seconds} needs is_idempotent=True: a hedged call can run twice")
     return _check_name(name)
 
 

@@ -188,7 +188,7 @@ class Dependency:
             try:
                 self._apply_target()
             except Exception:  # Of a hook: later configurations must still be applied.
-                log.exception("switchgear: policy of %.100r was not put in force", self.name)
+                log.exception("switchgear: policy of %.100r could not be applied", self.name)
             finally:
                 self._is_applying = False
 
@@ -288,7 +288,7 @@ class Dependency:
             if what not in self._warned:
                 self._warned.add(what)
                 log.warning(
-                    "switchgear: policies of %.100r differ in %s: the first ones apply to all of"
+                    "switchgear: policies of %.100r differ in %s: the first one applies to all of"
                     " that name",
                     *(self.name, what),
                 )

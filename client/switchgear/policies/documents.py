@@ -100,12 +100,12 @@ def parse_document(body: bytes, before: Mapping[str, DependencyConfig]) -> Confi
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
-        raise InvalidDocument("it is no JSON") from None
+        raise InvalidDocument("not valid JSON") from None
     if not isinstance(found, dict) or not isinstance(found.get("dependencies"), dict):
-        raise InvalidDocument("it has no dependencies")
+        raise InvalidDocument("no dependencies")
     version = found.get("version")
     if type(version) is not int or not 0 <= version < 2**63:
-        raise InvalidDocument("it has no version")
+        raise InvalidDocument("no version")
     problems: list[str] = []
     dependencies = {
         name: _read_dependency(name, section, before.get(name, EMPTY_CONFIG), problems)
@@ -149,7 +149,7 @@ def _read_dependency(
     dependency: str, given: Any, before: DependencyConfig, problems: list[str]
 ) -> DependencyConfig:
     if not isinstance(given, dict):
-        problems.append(f"{dependency}: it is no object")
+        problems.append(f"{dependency}: not an object")
         return before
 
     values: dict[str, Any] = {}
@@ -165,16 +165,16 @@ def _read_dependency(
 
 def _read_milliseconds(milliseconds: Any) -> float:
     if isinstance(milliseconds, bool) or not isinstance(milliseconds, int | float):
-        raise ValueError("it is no number of milliseconds")
+        raise ValueError("not a number of milliseconds")
     seconds = milliseconds / 1000
     if not 0 < seconds <= MAX_TIMEOUT_SECONDS:
-        raise ValueError(f"it must be above 0 and at most {MAX_TIMEOUT_SECONDS:g} s")
+        raise ValueError(f"must be above 0 and at most {MAX_TIMEOUT_SECONDS:g} s")
     return seconds
 
 
 def _read_routes(given: Any) -> tuple[tuple[str, float], ...]:
     if not isinstance(given, list) or len(given) > MAX_ROUTES:
-        raise ValueError(f"it is no list of at most {MAX_ROUTES}")
+        raise ValueError(f"not a list of at most {MAX_ROUTES}")
     found = []
     for route in given:
         pattern = route.get("pattern")
@@ -212,9 +212,9 @@ def _read_retry(given: Any) -> RetryParameters:
 
 def _read_error_labels(given: Any) -> tuple[str | int, ...]:
     if not isinstance(given, list) or len(given) > MAX_ERROR_LABELS:
-        raise ValueError("it is no list of words")
+        raise ValueError("not a list of strings")
     if not all(isinstance(label, str | int) and not isinstance(label, bool) for label in given):
-        raise ValueError("its words are statuses and names")
+        raise ValueError("entries must be statuses and names")
     return tuple(
         int(label) if isinstance(label, str) and label.isdecimal() else label for label in given
     )
@@ -230,22 +230,22 @@ def _read_bulkhead(given: Any) -> BulkheadParameters:
     if tier is None:
         return BulkheadParameters(**values)
     if tier not in TIERS:
-        raise ValueError("it names an unknown tier")
+        raise ValueError("unknown tier")
     return replace(TIERS[tier], **values)
 
 
 def _read_fallback(given: Any) -> Mapping[str, Any]:
     if not isinstance(given, dict) or not isinstance(given.get("chain") or [], list):
-        raise ValueError("it is no object with a list of targets")
+        raise ValueError("not an object with a list of targets")
     return cast(Mapping[str, Any], given)
 
 
 def _read_override(given: Any) -> ForcedMode:
     mode, version = given.get("mode"), given.get("version")
     if mode not in (*MODES, RESET):
-        raise ValueError("its mode is unknown")
+        raise ValueError("unknown mode")
     if type(version) is not int:
-        raise ValueError("it has no version")
+        raise ValueError("no version")
     moment = datetime.fromisoformat(given.get("expires_at"))
     ends_at = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
     return ForcedMode(mode, ends_at, version, str(given.get("reason") or "")[:300])
@@ -254,7 +254,7 @@ def _read_override(given: Any) -> ForcedMode:
 def _known_fields(kind: type, given: Any) -> dict[str, Any]:
     """Return the values in `given`, other than None, for fields of the dataclass `kind`."""
     if not isinstance(given, dict):
-        raise ValueError("it is no object")
+        raise ValueError("not an object")
     names = {each.name for each in fields(kind)}
     return {name: value for name, value in given.items() if name in names and value is not None}
 

@@ -289,9 +289,11 @@ class Policy:
 
     def _wrap_generator(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if self._arguments.get("hedge_after_seconds") is not None:
-            raise TypeError("a generator can't be hedged: use another policy for it")
+            raise TypeError("a generator can't be hedged: use a policy without hedging")
         if self._arguments.get("retry_result") is not None:
-            raise TypeError("retry_result judges whole answers and can't be used with a generator")
+            raise TypeError(
+                "retry_result checks complete results and can't be used with a generator"
+            )
         wrapped = self._wrap(Layers.wrap_generator, function)
         is_async = is_async_generator_function(function)
         return wrap_steps(wrapped, lambda args, kwargs: nullcontext(), is_async=is_async)
@@ -315,7 +317,7 @@ class Policy:
             try:
                 built = wrap(layers, function, admission)
             except TypeError as error:  # The console may configure unsuitable targets.
-                log.warning("switchgear: policy %s stays as it was: %s", self.name, error)
+                log.warning("switchgear: policy %s is unchanged: %s", self.name, error)
             current = layers.config, built
 
         def plain(*args: Any, **kwargs: Any) -> Any:

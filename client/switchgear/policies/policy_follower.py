@@ -73,15 +73,15 @@ class PolicyFollower(FollowerThread):
         self._connection.close()
 
     def _record_start_failure(self, error: RuntimeError) -> None:
-        self.error = "no thread can be started"
-        log.error("switchgear: policies are not followed: %s", error)
+        self.error = "can't start a thread"
+        log.error("switchgear: policies will not be updated: %s", error)
 
     def _follow_once(self) -> None:
         began = time.monotonic()
         was_held = self._etag is not None
         has_news = self._fetch(self._timings.hold if was_held else 0)
         if self.error is not None and self._is_warned:
-            log.info("switchgear: policies come from the console again")
+            log.info("switchgear: policies are received from the console again")
         self._failures, self.error, self._is_warned = 0, None, False
         if has_news:
             self._on_applied()
@@ -109,7 +109,7 @@ class PolicyFollower(FollowerThread):
             max_bytes=MAX_BYTES,
         )
         if answer.status == 304 and etag is None:
-            raise RequestFailed("it answers 304, unasked", status=304)
+            raise RequestFailed("unexpected 304 response", status=304)
         answer.expect(200, 304)
         if answer.status == 200:
             return self._apply(answer)
@@ -119,7 +119,7 @@ class PolicyFollower(FollowerThread):
     def _apply(self, answer: Response) -> bool:
         found = _ETAG.fullmatch(answer.headers.get("etag", ""))
         if found is None:
-            raise RequestFailed("its policies have no version in their ETag")
+            raise RequestFailed("the ETag of the policies has no version")
         try:
             has_news = self._store.accept(
                 *(self._caller, found[1], answer.body),
@@ -127,7 +127,7 @@ class PolicyFollower(FollowerThread):
             )
         except ValueError as error:
             self._etag = None
-            raise RequestFailed(f"its policies are refused: {error}") from None
+            raise RequestFailed(f"invalid policies: {error}") from None
         self._etag = found[0]
         return has_news
 
@@ -144,7 +144,8 @@ class PolicyFollower(FollowerThread):
         self.error = error.why
         if self._may_warn():
             log.warning(
-                "switchgear: no policies of the console for %s: %s; those of before hold",
+                "switchgear: can't get policies for %s from the console: %s; keeping the present"
+                " ones",
                 *(self._caller, error),
             )
         self._pause_after(error, self._failures)

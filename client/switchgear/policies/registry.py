@@ -95,13 +95,17 @@ class Registry:
             example = suggested_name(name) or "caller->callee, such as core->oracle"
             log.error(
                 "switchgear: policy %.200r is not reported, and the console can't configure or"
-                " override it: names are %s; write %s",
+                " override it: a name must be %s; use %s",
                 *(name, NAME_FORMAT, example),
             )
         if number == MAX_BREAKERS + 1:
-            self._warn_once(name, f"no more than {MAX_BREAKERS} breakers are reported")
+            self._warn_once(name, f"not reported: only {MAX_BREAKERS} breakers are")
         if number > MAX_DEPENDENCIES:
-            self._warn_once(name, f"that is one of more than {MAX_DEPENDENCIES}: it is alone")
+            self._warn_once(
+                name,
+                f"more than {MAX_DEPENDENCIES} dependencies: this policy shares no state with"
+                " others of the same name",
+            )
         dependency.apply_pending()
         if dependency.ends_at is not None:
             self._start_expiry_thread()
@@ -133,7 +137,7 @@ class Registry:
                 return False
             document = documents.parse_document(body, before.document.dependencies)
             if document.service not in (None, caller):
-                raise documents.InvalidDocument("it is of another service")
+                raise documents.InvalidDocument("the document belongs to another service")
             with self._lock:
                 if self._callers.setdefault(caller, before) is not before:
                     continue  # Another thread put a document in force meanwhile.
@@ -148,7 +152,7 @@ class Registry:
             self._start_expiry_thread()
             self.version(caller)  # Updates `in_force`.
             for complaint in document.problems:
-                self._warn_once(complaint, "that section of its policy is not changed")
+                self._warn_once(complaint, "this section of its policy was not changed")
             if before.epoch not in (None, epoch):
                 self._log_ended_overrides(before, document)
             return True
@@ -219,7 +223,11 @@ class Registry:
         if is_followed:
             self.on_caller(caller)
         else:
-            self._warn_once(caller, f"its policies are the code's: {MAX_CALLERS} are followed")
+            self._warn_once(
+                caller,
+                f"policies are not received from the console: only {MAX_CALLERS} callers are"
+                " followed",
+            )
 
     def _dependencies_of(self, caller: str) -> list[Dependency]:
         dependencies = list(self._dependencies.values())
@@ -248,7 +256,7 @@ class Registry:
                 return
             if not self._has_overrides():
                 return
-            problem = "overrides don't end by themselves"
+            problem = "overrides won't end at their expiry"
             self._thread = start_thread("switchgear-overrides", self._run, problem)
 
     def _has_overrides(self) -> bool:
@@ -259,7 +267,7 @@ class Registry:
             try:
                 self.expire_overrides()
             except Exception:  # The loop must go on for the other overrides.
-                log.exception("switchgear: an override could not be ended")
+                log.exception("switchgear: could not end an override")
             with self._lock:
                 if not self._has_overrides():
                     self._thread = None
@@ -284,7 +292,7 @@ class Registry:
         if ended:
             log.warning(
                 "switchgear: a new epoch of the console ends the overrides of %d dependencies:"
-                " %.500s; force again what must stay forced",
+                " %.500s; force those again that must stay forced",
                 *(len(ended), ", ".join(sorted(ended))),
             )
 
@@ -305,8 +313,8 @@ def _next_left_epochs(
     left = before.left_epochs or left_epochs
     if before.epoch not in (None, epoch):
         if epoch in left:
-            raise OutdatedDocument("its policies are from the past")
+            raise OutdatedDocument("outdated policies")
         left = (*left, str(before.epoch))
     elif before.epoch is not None and document.version < before.document.version:
-        raise OutdatedDocument("its policies are from the past")
+        raise OutdatedDocument("outdated policies")
     return left[-MAX_EPOCHS:]

@@ -224,7 +224,7 @@ class Context:
 
         The request is created if it is missing. The decision is None while the request is open.
         """
-        require_text(description, "what people are asked")
+        require_text(description, "the approval question")
         found = self.writer.look()
         position, now = self.writer.row.position, self.writer.now()
         for each in found.approvals if found else ():
@@ -261,7 +261,7 @@ class Context:
         if isinstance(error, LeaseLost):
             raise error
         text = describe_error(error)
-        log.warning("switchgear: approval of the step %s was not asked for: %s", self.step, text)
+        log.warning("switchgear: could not request approval of the step %s: %s", self.step, text)
         waiting = Paused(f"approval of the step {self.step}: {text}", APPROVAL_RETRY_SECONDS)
         waiting.question = question
         raise waiting from error

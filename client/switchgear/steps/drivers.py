@@ -39,7 +39,9 @@ def drive(execution: Execution[T]) -> T:
     Raises :class:`RuntimeError` within an event loop, which it would block.
     """
     if is_running():
-        raise RuntimeError("jobs can't be run within an event loop: await arun() and its like")
+        raise RuntimeError(
+            "jobs can't run inside an event loop: await arun() and the other async methods"
+        )
     return run_effects(execution, lambda request: call(request.function, *request.args))
 
 
@@ -60,7 +62,9 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
     if not is_coroutine_function(function):
         return function(*args)
     if is_running():
-        raise RuntimeError("there is an event loop: await the method whose name begins with an a")
+        raise RuntimeError(
+            "an event loop is running: await the async method, whose name begins with a"
+        )
 
     async def run_function() -> Any:
         return await function(*args)

@@ -78,7 +78,7 @@ class Effect:
             is_own = found.job_id == writer.job.id
             where = "" if is_own else f" of the job {found.job_id}"
             raise Paused(
-                f"the effect {self.key}{where} may have happened: look, and settle it",
+                f"the effect {self.key}{where} may have happened: check, then settle it",
                 None if is_own else SETTLE_POLL_SECONDS,
             )
 

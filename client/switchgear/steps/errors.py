@@ -30,7 +30,7 @@ class LeaseLost(_JobError, Refused):
     """
 
     job_id: str
-    _message = "the job {job_id} is no longer this worker's"
+    _message = "another worker has taken over the job {job_id}"
 
 
 class Paused(Refused):
@@ -58,7 +58,7 @@ class NotKept(_JobError, Refused):
     """
 
     why: str
-    _message = "the store of jobs has failed: {why}"
+    _message = "the job store failed: {why}"
 
 
 @dataclass(eq=False, repr=False)
@@ -82,7 +82,7 @@ class JobTaken(_JobError):
     """Raised if another worker runs the job, and has sent a heartbeat recently."""
 
     job_id: str
-    _message = "another worker is at the job {job_id}"
+    _message = "another worker is running the job {job_id}"
 
 
 @dataclass(eq=False, repr=False)
@@ -90,7 +90,7 @@ class JobCompleted(_JobError):
     """Raised on an attempt to compensate a completed job, since others may rely on its effects."""
 
     job_id: str
-    _message = "the job {job_id} is completed: only one that failed or waits can be undone"
+    _message = "the job {job_id} is completed: only a failed or waiting job can be undone"
 
 
 @dataclass(eq=False, repr=False)
@@ -103,8 +103,8 @@ class PlanChanged(_JobError):
     job_id: str
     name: str
     _message = (
-        "the steps of {name} changed since the job {job_id} began: finish it with "
-        "the code that began it, or give the changed job another name"
+        "the steps of {name} changed since the job {job_id} began: finish it with the code that"
+        " started it, or rename the changed job"
     )
 
 
@@ -116,7 +116,7 @@ class EffectRepeated(_JobError):
     """
 
     key: str
-    _message = "the effect {key} is done already: ask was_recorded() before, or use once()"
+    _message = "the effect {key} is already done: check was_recorded() first, or use once()"
 
 
 @dataclass(eq=False, repr=False)

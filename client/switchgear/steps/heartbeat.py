@@ -68,4 +68,4 @@ class HeartbeatThread:
             lease.is_lost = True
             journal.record("job_lost", job_name, job=lease.job_id)
         except Exception:  # The next one may succeed; if none does, another worker takes over.
-            log.exception("switchgear: no sign of life of the job %s", lease.job_id)
+            log.exception("switchgear: could not write a heartbeat of the job %s", lease.job_id)

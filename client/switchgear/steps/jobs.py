@@ -68,7 +68,7 @@ class Job:
         if not self.steps:
             raise ValueError(f"the job {self.name} has no steps")
         if len(set(self.plan)) < len(self.steps):
-            raise ValueError(f"two steps of the job {self.name} have one name")
+            raise ValueError(f"two steps of the job {self.name} have the same name")
         if self.on_failure not in ("compensate", "hold"):
             raise ValueError(f'on_failure must be "compensate" or "hold", not {self.on_failure!r}')
 

@@ -303,13 +303,13 @@ class Runner:
     def _decide(self, job_id: str, step: str, state: ApprovalState, by: str) -> bool:
         plan = self.look(job_id).job.plan
         if step not in plan:
-            raise LookupError(f"the job {job_id} has no step called {step}")
-        require_text(by, "who decides", may_be_empty=True)
+            raise LookupError(f"the job {job_id} has no step named {step}")
+        require_text(by, "the name of the person who decides", may_be_empty=True)
         return self._store.decide(job_id, plan.index(step), state, by, self._clock()) > 0
 
     def _job(self, name: str) -> Job:
         if name not in self._jobs:
-            raise LookupError(f"there is no job called {name}")
+            raise LookupError(f"there is no job named {name}")
         return self._jobs[name]
 
 
@@ -321,4 +321,4 @@ def _log_failures(job_id: str) -> Iterator[None]:
     except (JobTaken, LeaseLost):
         pass  # Another worker runs the job.
     except Exception as error:
-        log.error("switchgear: the job %s was not run: %s", job_id, describe_error(error))
+        log.error("switchgear: the job %s did not run: %s", job_id, describe_error(error))

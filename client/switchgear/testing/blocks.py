@@ -39,7 +39,7 @@ def engaged(*switches: str, reason: str = "engaged in a test") -> ReusableBlock:
     alone means `global:all`. Raise :class:`ValueError` for an invalid switch.
     """
     if not switches:
-        raise ValueError("say which switches are to be engaged")
+        raise ValueError("pass the switches to engage")
     held = [(resolve_switch_id(switch), reason) for switch in switches]
     return ReusableBlock(lambda: _engaged_blocks.enter(held), lambda: _engaged_blocks.leave(held))
 

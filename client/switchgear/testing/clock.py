@@ -46,7 +46,7 @@ class FakeClock:
     def advance(self, seconds: float) -> None:
         """Let `seconds` pass. Raise :class:`ValueError` for a negative number."""
         if seconds < 0:
-            raise ValueError("time does not go back")
+            raise ValueError("time can't go back")
         with self._lock:
             self._passed += seconds
             listeners = list(self.listeners)

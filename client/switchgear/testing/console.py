@@ -151,7 +151,9 @@ class Console:
 
     def _set_policy(self, dependency: str, policy: dict[str, Any]) -> None:
         if caller_of(dependency) is None:
-            raise ValueError(f"{dependency!r:.200} is no caller->callee, such as core->oracle")
+            raise ValueError(
+                f"{dependency!r:.200} is not of the form caller->callee, such as core->oracle"
+            )
         with self._lock:
             policies = {**self._policies, dependency: policy}
             document = {"version": self._config_version + 1, "dependencies": {dependency: policy}}

@@ -240,7 +240,7 @@ def test_budget_ends_the_retries_before_the_attempts_do():
     assert len(callee.calls) == 3
     assert counters.counted()["retry"] == 2
     assert events.count("retry_budget_exhausted") == 1
-    assert "given up: budget" in raised.value.__notes__[-1]
+    assert "gave up: budget" in raised.value.__notes__[-1]
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_one_that_can_not_be_asked_is_assumed_to_retry():
         needs_more(lambda again: Retry(sleep=lambda seconds: None)(call)())(again=True)
 
     assert len(calls) == 2
-    assert "left to the retry job" in failed.value.__notes__[0]
+    assert "not retried here; the retry job retries" in failed.value.__notes__[0]
 
 
 def test_each_within_the_other_retries_once(retrying):
@@ -182,7 +182,7 @@ def test_each_within_the_other_retries_once(retrying):
             around(decorate(call))()
 
         assert len(calls) == 3
-        assert f"left to the retry {NAME}" in failed.value.__notes__[0]
+        assert f"not retried here; the retry {NAME} retries" in failed.value.__notes__[0]
 
 
 def test_a_result_that_both_retry_is_retried_by_the_outer_one():

@@ -63,7 +63,7 @@ def test_console_that_goes_away_meanwhile_is_waited_for(console, asking):
     result = asking("dlq", "job", "follow", "7")
 
     assert result.code == 0
-    assert "Still waiting." in result.err
+    assert "Retrying." in result.err
     assert "40 of 40" in result.err
 
 

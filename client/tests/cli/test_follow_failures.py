@@ -36,7 +36,7 @@ def test_change_is_told_if_its_proof_cannot_be_had(console, asking, answer):
 
     assert result.json["state"] == "engaged"
     assert result.code == exits.FAILED
-    assert "no proof of effect" in result.problem["detail"]
+    assert "effect could not be confirmed" in result.problem["detail"]
     assert time.monotonic() - began < 20
 
 
@@ -47,7 +47,9 @@ def test_what_is_told_says_that_it_is_done_and_why_there_is_no_proof(console, as
     result = asking(*WAIT)
 
     assert "ENGAGED" in result.out
-    assert "It is done, but there is no proof of effect: It is not to be." in result.err
+    assert (
+        "The change is saved, but its effect could not be confirmed: It is not to be." in result.err
+    )
 
 
 def test_console_that_asks_for_patience_is_asked_again(console, asking):

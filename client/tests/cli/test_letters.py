@@ -44,7 +44,7 @@ def test_letter_is_retried_with_an_edit_and_another_discarded_and_restored(shell
     assert (retried.code, discarded.code, restored.code) == (0, 0, 0)
     assert fields[b"order"] == b"77"
     assert stream.redis.xlen(stream.dead) == 2
-    assert "Put back" in restored.out
+    assert "Restored" in restored.out
 
 
 def test_first_letter_that_fails_ends_it_and_those_before_are_told(shell, stream, letters):

@@ -87,7 +87,7 @@ def test_history_leaves_room_for_why_whoever_it_was(shell):
 
     head, why, who = shell("history", "feature:chat").out.splitlines()
 
-    assert head.index("WHY") == why.index("Wrong figures") == who.index("by user:nnn")
+    assert head.index("REASON") == why.index("Wrong figures") == who.index("by user:nnn")
 
 
 def test_where_it_is_is_said(shell):
@@ -182,15 +182,15 @@ def test_safety_rule_is_named_and_broken_only_when_it_is_named_back(shell):
     assert as_json.problem["rule"] == "one region"
     assert as_json.problem["would_pass"]
     assert broken.code == 0
-    assert "reviewed by somebody else" in broken.out
+    assert "must review this" in broken.out
 
 
 def test_dry_run_changes_nothing(shell):
     result = shell("engage", "segment:finance", *WHY, "--dry-run")
 
     assert result.code == 0
-    assert result.out.startswith("Dry run: nothing was done.")
-    assert "would hit" in result.out
+    assert result.out.startswith("Dry run: nothing changed.")
+    assert "affects" in result.out
     assert shell("status", "segment:finance", "--json").json["state"] == "released"
 
 
@@ -246,7 +246,7 @@ def test_wait_without_any_instance_ends_with_1_though_it_is_engaged(shell):
         result = shell("engage", "segment:finance", *WHY, "--wait", "--wait-seconds", "1")
 
     assert result.code == exits.FAILED
-    assert "no instance was heard from" in result.err
+    assert "no instance reported" in result.err
     assert "0 of 0 instances" in result.err
     assert shell("status", "segment:finance", "--exit-code").code == exits.STOPPED
 

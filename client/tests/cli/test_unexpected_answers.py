@@ -83,7 +83,7 @@ def test_list_that_is_cut_off_says_so_with_documents_too(console, asking):
     result = asking("dlq", "job", "--json")
 
     assert len(result.json) == 50
-    assert "more than 50" in result.problem["note"]
+    assert "More than 50" in result.problem["note"]
 
 
 def test_output_that_is_full_is_said_in_one_line(console):
@@ -93,7 +93,7 @@ def test_output_that_is_full_is_said_in_one_line(console):
 
     assert result.returncode == exits.FAILED
     assert len(result.stderr.splitlines()) == 1
-    assert "is done" in result.stderr
+    assert "change itself was made" in result.stderr
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "2>/dev/full", "| true"])

@@ -118,7 +118,7 @@ def test_where_sockets_are_refused_it_asks(console, asking):
         told = watch.read_until("critical")
         watch.interrupt()
 
-        assert "Not live" in watch.process.stderr.read()
+        assert "Live updates off" in watch.process.stderr.read()
 
     assert "oracle is away" in told
 

@@ -16,7 +16,7 @@ from tests.cli.shell import Shell
 from tests.cli.test_watch import watching
 
 pytestmark = pytest.mark.timeout(120)
-AWAY = (503, {"detail": "The database does not answer.", "status": 503})
+AWAY = (503, {"detail": "The database does not respond.", "status": 503})
 
 
 def level(cause):
@@ -85,7 +85,7 @@ def test_what_was_missed_is_read_again_until_it_can_be(last):
 
         notes = complaints(watch, 2)
 
-    assert notes == ["Not live: The database does not answer.", "Live again."]
+    assert notes == ["Live updates off: The database does not respond.", "Live updates resumed."]
 
 
 def test_first_read_that_fails_is_tried_again_and_nothing_is_called_live_before():
@@ -94,7 +94,7 @@ def test_first_read_that_fails_is_tried_again_and_nothing_is_called_live_before(
 
         said = complaints(watch, 2)
 
-    assert said == ["Not live: The database does not answer.", "Live again."]
+    assert said == ["Live updates off: The database does not respond.", "Live updates resumed."]
 
 
 def test_next_socket_may_count_from_the_beginning_and_json_says_when_it_is_not_live():
@@ -106,8 +106,8 @@ def test_next_socket_may_count_from_the_beginning_and_json_says_when_it_is_not_l
 
         notes = [json.loads(line)["note"] for line in ended(watch).splitlines()]
 
-    assert notes[0].startswith("Not live: the socket ended")
-    assert notes[-1] == "Live again."
+    assert notes[0].startswith("Live updates off: the WebSocket was closed")
+    assert notes[-1] == "Live updates resumed."
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_topics_that_the_token_may_not_watch_are_named():
     with live([level("at first")], [hello()]) as shell, watching(shell) as watch:
         watch.read_until("at first")
 
-        assert "Without switches, ramps, breakers, dlq, slo" in ended(watch)
+        assert "Not watching switches, ramps, breakers, dlq, slo" in ended(watch)

@@ -90,5 +90,5 @@ class _Errors(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         if record.module == "deduplicated_log":
             return  # An error of the console, or of who asks.
-        if record.levelno >= logging.ERROR or "of the client itself" in record.getMessage():
+        if record.levelno >= logging.ERROR or "internal error of the client" in record.getMessage():
             self._raised.append(record.getMessage())

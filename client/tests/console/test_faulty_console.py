@@ -69,7 +69,7 @@ def test_each_outage_is_logged_once_and_so_is_its_end(caplog):
         wait_until(lambda: here.follower.way == "stream", 20)
     messages = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert [level for level, _ in messages] == ["WARNING", "INFO"]
-    assert f"{there.url}: it answers 500; nothing is known" in messages[0][1]
+    assert f"{there.url}: status 500; no snapshot yet" in messages[0][1]
     assert "answers again" in messages[1][1]
 
 
@@ -116,5 +116,5 @@ def test_the_last_of_several_versions_is_in_force_at_once():
 def test_an_answer_that_nothing_has_changed_counts_only_if_that_was_asked():
     with console(lie=faults.unasked_304) as there, following(there, is_heard=False) as here:
         wait_until(lambda: here.follower.way == "down", 20)
-        assert here.follower.error == "it answers 304, unasked"
+        assert here.follower.error == "unexpected 304 response"
         assert not here.follower.synced.is_set()

@@ -91,14 +91,14 @@ def test_what_nobody_reads_is_not_sent_for_longer_than_it_may_take():
         (faults.negative_chunk, "too much"),
         (faults.endless_headers, "no HTTP|too much"),
         (faults.says_to_be_huge, "more than 100000 bytes"),
-        (faults.compresses_unasked, "compressed, unasked"),
+        (faults.compresses_unasked, "unexpected compressed"),
         (faults.damaged_gzip, "damaged"),
         (faults.cut_off_gzip, "cut off"),
         (faults.appended_gzip, "damaged"),
         (faults.gzip_bomb, "more than 100000 bytes"),
         (faults.cut_off, "cut off"),
         (faults.no_http, "no HTTP"),
-        (faults.hangs_up, "ended the connection"),
+        (faults.hangs_up, "closed by the server"),
     ],
 )
 def test_what_is_wrong_is_said_in_few_words(lie, why):
@@ -111,7 +111,7 @@ def test_a_redirect_is_an_answer_like_any_other():
     with console(lie=faults.redirects) as there:
         response = connection(there.url).request("GET", SNAPSHOT)
         assert response.status == 302
-        with pytest.raises(RequestFailed, match="it answers 302"):
+        with pytest.raises(RequestFailed, match="status 302"):
             response.expect(200)
         assert not there.requests_for("/elsewhere")
 
@@ -141,10 +141,10 @@ def test_an_abort_ends_a_request_at_once(lie):
         client = connection(there.url)
         threading.Timer(0.3, client.abort).start()
         began = time.monotonic()
-        with pytest.raises(RequestFailed, match="closed here"):
+        with pytest.raises(RequestFailed, match="closed by this client"):
             client.request("GET", SNAPSHOT, seconds=30)
         assert time.monotonic() - began < 5
-        with pytest.raises(RequestFailed, match="closed here"):
+        with pytest.raises(RequestFailed, match="closed by this client"):
             client.request("GET", SNAPSHOT)
 
 
@@ -165,7 +165,7 @@ def test_a_stream_gives_what_is_there_and_ends_when_it_is_aborted():
             assert stream.read(5) == b"one"
             threading.Timer(0.2, client.abort).start()
             began = time.monotonic()
-            with pytest.raises(RequestFailed, match="closed here"):
+            with pytest.raises(RequestFailed, match="closed by this client"):
                 stream.read(30)
             assert time.monotonic() - began < 5
 
@@ -184,9 +184,9 @@ def test_addresses_are_taken_apart():
 @pytest.mark.parametrize(
     ("url", "why"),
     [
-        ("http://127.0.0.1:1", "refuses connections"),
+        ("http://127.0.0.1:1", "connection refused"),
         ("http://nowhere.invalid", "name can't be resolved"),
-        ("https://127.0.0.1:{port}", "TLS fails|ended the connection|time"),
+        ("https://127.0.0.1:{port}", "TLS error|connection closed|time"),
     ],
 )
 def test_who_can_not_be_reached_is_said(url, why):

@@ -184,7 +184,7 @@ def test_key_of_a_wrong_type_is_allowed_unknown_and_an_error_in_the_log(
 
     assert gear.status().unknown == 3
     [error] = errors(caplog)
-    assert f"segment can't be of type {kind}" in error
+    assert f"segment has the unsupported type {kind}" in error
     assert "str, int, UUID or enum member" in error
 
 

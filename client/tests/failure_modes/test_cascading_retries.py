@@ -20,7 +20,7 @@ Call = Callable[[], None]
 
 
 class Away(Exception):
-    """The service below did not answer."""
+    """The service below did not respond."""
 
     status = 503
 

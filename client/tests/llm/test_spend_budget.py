@@ -91,7 +91,7 @@ def test_refusal_names_the_kind_of_key_and_never_the_key():
 
     assert str(refused.value) == (
         "the token budget of core->openai has no room for 1 tokens: 100 per user in 60 s are"
-        " reserved or spent, again when calls in flight have ended"
+        " reserved or spent; retry when calls in flight have finished"
     )
     assert "kim" not in repr(refused.value) + repr(refused.value.args) + repr((spending, held))
 

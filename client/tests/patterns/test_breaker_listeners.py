@@ -99,7 +99,7 @@ def test_failing_mode_listener_is_logged_and_the_others_are_notified(
         breaker.force("forced_open")
 
     assert notifications == ["forced_open"]
-    assert "a watcher of breaker d failed" in caplog.text
+    assert "a listener of breaker d failed" in caplog.text
 
 
 def test_removed_listener_is_not_notified() -> None:

@@ -277,7 +277,7 @@ def test_failing_listener_is_logged_and_the_others_are_notified(
     remove()
     breaker.reset()
 
-    assert "a watcher of breaker d failed" in caplog.text
+    assert "a listener of breaker d failed" in caplog.text
     assert [each.after for each in transitions] == ["open", "closed"]
     assert [each.after for each in later] == ["open"]
 

@@ -140,7 +140,7 @@ def test_full_queue_and_long_waits_are_rejected():
 
     def wait():
         began = time.monotonic()
-        with pytest.raises(BulkheadFull, match=r"no place within 0\.3 s"):
+        with pytest.raises(BulkheadFull, match=r"no permit within 0\.3 s"):
             bulkhead.acquire()
         waited.append(time.monotonic() - began)
 

@@ -57,7 +57,7 @@ def test_a_queue_without_seconds_waits_no_longer_than_the_deadline():
     bulkhead.acquire()
     began = time.monotonic()
 
-    with pytest.raises(BulkheadFull, match="no place before the deadline"), Deadline(0.05):
+    with pytest.raises(BulkheadFull, match="no permit before the deadline"), Deadline(0.05):
         bulkhead.acquire()
 
     assert time.monotonic() - began < DEFAULT_QUEUE_SECONDS / 2

@@ -349,7 +349,7 @@ def test_cache_that_fails_harms_no_call_and_is_complained_of_once(caplog):
     assert fallback.run(lambda: "fresh").value == "fresh"
 
     messages = [record.getMessage() for record in caplog.records if "cache" in record.getMessage()]
-    assert messages == ["switchgear: the cache of fallback a fails: OSError"]
+    assert messages == ["switchgear: the cache of fallback a failed: OSError"]
 
 
 def test_arguments_that_no_key_can_be_made_of_are_simply_not_kept():

@@ -85,7 +85,7 @@ def test_failures_are_left_to_a_trusted_caller_that_retries_on_its_last_attempt_
         failing()
 
     assert len(calls) == 1
-    assert "left to the caller's retry" in failed.value.__notes__[0]
+    assert "not retried here; the caller's retry retries" in failed.value.__notes__[0]
 
 
 @pytest.mark.parametrize(

@@ -93,8 +93,8 @@ def test_an_error_that_both_retry_is_retried_by_the_outer_one_alone(ask):
         job()
 
     assert len(calls) == 3
-    assert notes == ["switchgear: 1 attempt in 0.0 s, left to the retry job"] * 3
-    assert failed.value.__notes__ == ["switchgear: 3 attempts in 0.0 s, given up: attempts"]
+    assert notes == ["switchgear: 1 attempt in 0.0 s, not retried here; the retry job retries"] * 3
+    assert failed.value.__notes__ == ["switchgear: 3 attempts in 0.0 s, gave up: attempts"]
 
 
 def test_three_levels_that_all_retry_make_three_calls():

@@ -31,18 +31,18 @@ def fails():
 def test_a_question_about_an_error_that_fails_keeps_the_error(given, caplog):
     with pytest.raises(ConnectionError, match="of the call"):
         Retry("a->b", sleep=lambda _: None, **given)(fails)()
-    assert "could not say what to try again" in caplog.text
+    assert "decides what to retry failed" in caplog.text
 
 
 def test_a_question_about_a_result_that_fails_keeps_the_result(caplog):
     assert Retry("a->b", retry_result=broken)(lambda: "given")() == "given"
-    assert "could not say whether to try again" in caplog.text
+    assert "raised an error instead of deciding whether to retry" in caplog.text
 
 
 def test_a_question_of_a_fallback_that_fails_keeps_the_error(caplog):
     with pytest.raises(ConnectionError, match="of the call"):
         Fallback("a->b", default="a stand-in", on=broken)(fails)()
-    assert "could not say whether to fall back" in caplog.text
+    assert "raised an error instead of deciding whether to fall back" in caplog.text
 
 
 def test_failing_log_handler_raises_nothing():

@@ -241,6 +241,6 @@ def test_name_that_the_console_can_not_know_works_and_is_an_error_in_the_log(
     assert [gear.policy(name).run(lambda: 1).value for _ in range(3)] == [1, 1, 1]
 
     [error] = errors(caplog)
-    assert error.endswith(f"; write {instead}")
+    assert error.endswith(f"; use {instead}")
     assert "not reported" in error
     assert gear.dependencies() == []

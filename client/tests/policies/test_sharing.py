@@ -97,7 +97,9 @@ def test_fifth_service_is_logged_in_a_whole_sentence(gear, caplog):
     for number in range(5):
         gear.policy(f"a{number}->b")
 
-    assert warnings(caplog) == ["switchgear: a4: its policies are the code's: 4 are followed"]
+    assert warnings(caplog) == [
+        "switchgear: a4: policies are not received from the console: only 4 callers are followed"
+    ]
 
 
 def test_very_many_names_are_made_quickly_and_those_beyond_are_alone(caplog):
@@ -112,7 +114,7 @@ def test_very_many_names_are_made_quickly_and_those_beyond_are_alone(caplog):
     assert made.get_dependency("core->more") is not made.get_dependency("core->more")
     assert len(made.dependencies()) == MAX_DEPENDENCIES
     [warning] = [one for one in warnings(caplog) if "core->more" in one]
-    assert "alone" in warning
+    assert "shares no state" in warning
 
 
 def test_epochs_of_a_long_copy_are_trimmed():

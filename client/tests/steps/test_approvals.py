@@ -240,5 +240,5 @@ def test_decision_about_an_unknown_step_raises(bench):
     runner = bench.runner(step)
     paused = runner.run(runner.add("job"))
     for decide in (runner.approve, runner.decline):
-        with pytest.raises(LookupError, match="has no step called wipes"):
+        with pytest.raises(LookupError, match="has no step named wipes"):
             decide(paused.id, "wipes")

@@ -42,8 +42,8 @@ def test_effect_entered_again_is_stopped_before_its_body(bench):
     failed = runner.run(runner.add("job"))
 
     assert failed.reason == (
-        "mail: EffectRepeated: the effect mail-1 is done already: "
-        "ask was_recorded() before, or use once()"
+        "mail: EffectRepeated: the effect mail-1 is already done: "
+        "check was_recorded() first, or use once()"
     )
     assert outside.sent == ["mail-1"]
 
@@ -102,7 +102,7 @@ def test_unknown_effect_without_keys_waits_for_a_person(bench, is_done):
     failed = runner.run(runner.add("job"))
     paused = runner.resume(failed.id)
     assert (paused.status, paused.resume_at) == (JobStatus.PAUSED, None)
-    assert "look, and settle it" in paused.reason
+    assert "check, then settle it" in paused.reason
     assert outside.sent == ["parcel"]
 
     assert runner.settle(paused.id, "parcel", is_done=is_done)

@@ -121,7 +121,7 @@ def test_compensating_a_completed_job_raises(bench):
     undone = []
     runner = bench.runner(Step(name="a", run=lambda context: 1, compensate=undone.append))
     done = runner.run(runner.add("job"))
-    with pytest.raises(JobCompleted, match="is completed: only one that failed or waits"):
+    with pytest.raises(JobCompleted, match="is completed: only a failed or waiting job"):
         runner.compensate(done.id)
     assert undone == []
 

@@ -200,7 +200,7 @@ def test_large_checkpoint_is_noted_without_its_content(bench):
 
 def test_unknown_jobs_raise(bench):
     runner = bench.runner(Step(name="only", run=print))
-    with pytest.raises(LookupError, match="no job called other"):
+    with pytest.raises(LookupError, match="no job named other"):
         runner.add("other")
     with pytest.raises(LookupError, match="no job nothing"):
         runner.run("nothing")

@@ -140,7 +140,7 @@ def test_store_that_fails_pauses_and_fails_no_step(bench):
     runner = bench.runner(Step(name="step", run=break_store, compensate=compensated.append))
     paused = runner.run(runner.add("job"))
     assert paused.status is JobStatus.PAUSED
-    assert paused.reason.startswith("NotKept: the store of jobs has failed: OperationalError")
+    assert paused.reason.startswith("NotKept: the job store failed: OperationalError")
     assert compensated == []
 
 

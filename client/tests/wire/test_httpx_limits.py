@@ -56,7 +56,7 @@ both = pytest.mark.parametrize("ask_it", [ask, aask])
 
 @pytest.fixture
 def hung():
-    """A server that does not answer, until the test is over; but `/drip` it does, bit by bit."""
+    """A server that does not respond, until the test is over; but `/drip` it does, bit by bit."""
     over = threading.Event()
 
     def drip():

@@ -67,13 +67,13 @@ def _find_by_email(identity: Identity, now: datetime) -> User | None:
         return None
     if len(found) > 1:
         raise Forbidden(
-            f"Several accounts here have the address {identity.email}; an admin has to fix this."
+            f"Several accounts here have the address {identity.email}; an admin must fix this."
         )
     if not links.is_linked(found[0]):
         return _link_user(found[0], identity, now)
     raise Forbidden(
-        f"The account {found[0].username} belongs to another user of {settings.OIDC.name}; an "
-        "admin has to mend that."
+        f"The account {found[0].username} belongs to another user of {settings.OIDC.name}; an admin"
+        " must fix this."
     )
 
 
@@ -115,4 +115,4 @@ def _find_free_name(identity: Identity) -> str:
         candidate = name if number == 1 else f"{name}-{number}"
         if not User.objects.filter(username__iexact=candidate).exists():
             return candidate
-    raise Forbidden("No user name is free for you. An admin has to create your account.")
+    raise Forbidden("No user name is free for you. An admin must create your account.")

@@ -140,4 +140,4 @@ class BrowserSession(AbstractBaseSession):
         verbose_name = "browser session"
 
     def __str__(self) -> str:
-        return f"session of {self.user_id or 'nobody'}"
+        return f"session of {self.user_id or '-'}"

@@ -194,7 +194,7 @@ def test_a_password_that_somebody_set_since_is_not_replaced_by_the_first_one(mon
 
     admin.refresh_from_db()
     assert admin.check_password("a fine one of their own")
-    assert "since the first start" in output["note"]
+    assert "after the first start" in output["note"]
 
 
 def test_no_second_door_is_opened_where_other_admins_are():

@@ -47,7 +47,7 @@ LIFETIMES = (
     ("90", "90 days"),
     ("180", "180 days"),
     ("365", "a year"),
-    ("", "never: somebody has to remember it"),
+    ("", "never"),
 )
 
 

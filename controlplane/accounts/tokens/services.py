@@ -48,7 +48,7 @@ def split_token(text: str) -> tuple[str, str]:
     """Return prefix and secret of a text `sg_<prefix>_<secret>`, or raise Unauthenticated."""
     parts = FORM.fullmatch(text)
     if parts is None:
-        raise Unauthenticated("The token does not look like sg_<prefix>_<secret>.")
+        raise Unauthenticated("The token is not of the form sg_<prefix>_<secret>.")
     return parts["prefix"], parts["secret"]
 
 
@@ -128,7 +128,7 @@ def hand_over_token(*, token: Token, owner: User, actor: Actor, now: datetime) -
     if token.owner_id == owner.pk:
         return token
     if token.revoked_at is not None or (token.expires_at and token.expires_at <= now):
-        raise Conflict(f"{token.name} has ended; nobody needs to own it.")
+        raise Conflict(f"{token.name} has ended, so it needs no owner.")
     _validate(token.name, owner, token.scopes)
     before = {"name": token.name, "owner": token.owner.username}
     token.owner = owner
@@ -195,14 +195,16 @@ def _validate(name: str, owner: User, scopes: list[str], limit_to: Sequence[str]
     beyond = sorted(set(scopes) - set(unknown) - SCOPES_OF[Role(owner.role)])
     known = ", ".join(sorted(ALL_SCOPES))
     if not scopes:
-        errors["scopes"] = [f"Name at least one of: {known}."]
+        errors["scopes"] = [f"Choose at least one of: {known}."]
     elif unknown:
         errors["scopes"] = [f"Unknown: {', '.join(unknown)}. Known: {known}."]
     elif beyond:
         errors["scopes"] = [f"{owner.username} ({owner.role}) may not: {', '.join(beyond)}."]
     wrong = [each for each in limit_to if not (SERVICE.fullmatch(each) and each.isprintable())]
     if wrong:
-        errors["services"] = [f"No service can be named {', '.join(wrong)}: no spaces, no slashes."]
+        errors["services"] = [
+            f"Not valid as service names: {', '.join(wrong)}. Leave out spaces and slashes."
+        ]
     elif len(limit_to) > MAX_SERVICES:
         errors["services"] = [f"At most {MAX_SERVICES} services."]
     if not owner.is_active:

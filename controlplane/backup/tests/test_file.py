@@ -79,7 +79,7 @@ def test_a_manifest_of_another_kind_is_refused(backup, before, after, words):
 def test_other_files_and_none_are_refused(tmp_path):
     (tmp_path / "text").write_text("no tar at all\n" * 1000)
 
-    refused(tmp_path / "text", "no backup")
+    refused(tmp_path / "text", "not a backup")
     refused(tmp_path / "absent", "No such file")
 
 
@@ -117,7 +117,7 @@ def test_what_a_killed_run_left_beside_it_is_written_over(tmp_path):
 
 def test_two_at_once_do_not_mix(tmp_path):
     def meanwhile(take):
-        with pytest.raises(Conflict, match="just being written"):
+        with pytest.raises(Conflict, match="being written"):
             file.write(tmp_path / "one", lambda take: SAID)
         take(CONTENT)
         return SAID

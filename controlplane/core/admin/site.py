@@ -29,7 +29,7 @@ from controlplane.core.errors import DomainError
 def _sign_in(request: HttpRequest, extra_context: object = None) -> HttpResponse:
     """The admin's sign-in page: redirects to the console's, or refuses a signed-in non-admin."""
     if request.user.is_authenticated:
-        raise PermissionDenied("The administration takes the role admin.")
+        raise PermissionDenied("The administration requires the role admin.")
     return redirect_to_login(request.GET.get("next", "/admin/"))
 
 

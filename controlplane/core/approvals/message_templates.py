@@ -4,8 +4,8 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "approval.requested",
         "✋",
-        "Approval wanted: {summary}",
-        (("Asked by", "by"), ("Reason", "reason"), ("Risk", "risk"), ("Lapses", "lapses_at")),
+        "Approval requested: {summary}",
+        (("Requested by", "by"), ("Reason", "reason"), ("Risk", "risk"), ("Expires", "lapses_at")),
         severity="warning",
         buttons=("approve", "deny"),
     ),
@@ -16,7 +16,7 @@ MESSAGE_TEMPLATES.register(
         (
             ("Decided by", "decided_by"),
             ("Comment", "comment"),
-            ("Asked by", "by"),
+            ("Requested by", "by"),
             ("Reason", "reason"),
             ("Replaced by approval", "replaced_by"),
         ),
@@ -24,7 +24,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "review.opened",
         "🔨",
-        "GLASS BROKEN, a review waits for a second person: {summary}",
+        "BREAK-GLASS, review required by a second person: {summary}",
         (("By", "by"), ("Rule overridden", "rule"), ("Reason", "reason")),
         severity="critical",
         buttons=("sign",),
@@ -40,7 +40,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "review.reopened",
         "🔨",
-        "Review opened again, still unsigned: {summary}",
+        "Review reopened, still unsigned: {summary}",
         (("By", "by"), ("Rule overridden", "rule"), ("Reason", "reason"), ("Since", "said")),
         severity="critical",
         buttons=("sign",),
@@ -52,7 +52,7 @@ MESSAGE_TEMPLATES.register(
         (
             ("Signed by", "decided_by"),
             ("Comment", "comment"),
-            ("Glass broken by", "by"),
+            ("Break-glass by", "by"),
             ("Reason", "reason"),
         ),
     ),

@@ -22,8 +22,8 @@ from controlplane.core.roles import Power
 
 MAX_REASON_LENGTH = 2000
 MAX_AT_ONCE = 500
-EXPIRED = "Nobody decided in time."
-EDITED = "Edited: the request that replaces it has to be looked at again."
+EXPIRED = "Not decided in time."
+EDITED = "Edited: the new request must be reviewed again."
 
 SYSTEM = system_actor("approvals")
 State = Approval.State
@@ -65,8 +65,8 @@ def request_approval(
             return waiting
         if not mine:
             raise Conflict(
-                f"{waiting.requested_by} asked for another change of {target} that still waits "
-                f"(approval {waiting.pk}). Let that be decided or withdrawn first.",
+                f"{waiting.requested_by} requested another change of {target} that is still pending"
+                f" (approval {waiting.pk}). It must be decided or withdrawn first.",
                 approval=waiting.pk,
             )
     if waiting is not None:
@@ -130,13 +130,15 @@ def edit_request(*, approval_id: int, reason: str, actor: Actor, now: datetime) 
     """
     reason = reason.strip()
     if not reason or len(reason) > MAX_REASON_LENGTH:
-        raise InvalidInput({"reason": [f"Say why, in at most {MAX_REASON_LENGTH} characters."]})
+        raise InvalidInput(
+            {"reason": [f"Enter a reason of at most {MAX_REASON_LENGTH} characters."]}
+        )
     with transaction.atomic():
         old = _lock_request(approval_id)
         if not _is_requester(old, actor):
-            raise Forbidden("Only whoever asked can edit a request; deny it and say why instead.")
+            raise Forbidden("Only the requester can edit a request. Deny it with a reason instead.")
         if old.kind == Approval.Kind.BREAK_GLASS_REVIEW:
-            raise Conflict("What was said when the glass was broken stays as it is.")
+            raise Conflict("The reason of a break-glass can't be edited.")
         _require_pending(old, now)
         if old.reason == reason:
             return old
@@ -224,7 +226,9 @@ def _decide(approval_id: int, verdict: str, comment: str, actor: Actor, now: dat
         if verdict == State.APPROVED:
             carry_out = kinds.get_kind(approval.kind).carry_out
             if carry_out is None:
-                raise Conflict(f"Nobody here can carry out what is asked for: {approval.kind}.")
+                raise Conflict(
+                    f"This installation can't carry out requests of the kind {approval.kind}."
+                )
             carry_out(approval, actor, now)
         else:
             kinds.get_kind(approval.kind).on_end(approval, actor, now)
@@ -246,12 +250,12 @@ def _require_permission(approval: Approval, verdict: str, actor: Actor) -> None:
         actor.require_power(Power.APPROVE)
     if own and verdict == State.APPROVED:
         raise Forbidden(
-            "You broke the glass; a second person has to sign this."
+            "You used break-glass; a second person must sign this."
             if review
-            else "You asked for this; a second person has to approve it."
+            else "You requested this; a second person must approve it."
         )
     if review and verdict == State.DENIED:
-        raise Conflict("A review can't be denied: it stays open until somebody else signs it.")
+        raise Conflict("A review can't be denied. It stays open until someone else signs it.")
 
 
 def _require_pending(approval: Approval, now: datetime) -> None:
@@ -262,7 +266,8 @@ def _require_pending(approval: Approval, now: datetime) -> None:
             newest = following
         if newest is not approval:
             raise Conflict(
-                f"It was edited, look again: {newest.summary} (approval {newest.pk}).",
+                f"The request was edited. Review it again: {newest.summary} (approval"
+                f" {newest.pk}).",
                 state=approval.state,
                 replaced_by=newest.pk,
             )
@@ -270,7 +275,7 @@ def _require_pending(approval: Approval, now: datetime) -> None:
         by = f" by {approval.decided_by}" if approval.decided_by else ""
         raise Conflict(f"This was already {approval.state}{by}.", state=approval.state)
     if _has_expired(approval, now):
-        raise Conflict("This request has expired; it has to be asked for again.", state="expired")
+        raise Conflict("This request has expired. Request it again.", state="expired")
 
 
 def _has_expired(approval: Approval, now: datetime) -> bool:

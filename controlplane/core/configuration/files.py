@@ -20,7 +20,7 @@ def read_files(folder: Path, names: Iterable[str]) -> dict[str, str]:
     Raises :class:`InvalidInput` if the folder is missing, or a file is too large or unreadable.
     """
     if not folder.is_dir():
-        raise InvalidInput({str(folder): ["There is no such folder."]})
+        raise InvalidInput({str(folder): ["This folder doesn't exist."]})
     texts = {}
     for name in names:
         path = folder / name
@@ -42,12 +42,12 @@ def parse_document(name: str, text: str, errors: Errors) -> dict[str, Any]:
     """
     documents = _load_documents(name, text, _Loader, errors)
     if len(documents) > 1:
-        add_error(errors, name, "Must be one document.")
+        add_error(errors, name, "Must be a single YAML document.")
     found = documents[0] if documents else None
     if found is None:
         return {}
     if not isinstance(found, dict):
-        add_error(errors, name, "Must be keys with values.")
+        add_error(errors, name, "Must be a mapping of keys to values.")
         return {}
     return found
 
@@ -74,11 +74,11 @@ class _Loader(yaml.SafeLoader):
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         # Python parses and prints integers of many digits slowly, or not at all.
         if node.tag in NUMBERS and len(node.value) > MAX_NUMBER_LENGTH:
-            raise _problem("a number of so many digits", node)
+            raise _problem("a number with too many digits", node)
         try:
             return super().construct_object(node, deep=deep)
         except (AttributeError, LookupError, TypeError) as error:  # `!!timestamp x`
-            raise _problem(f"this is no {node.tag.rpartition(':')[2]}", node) from error
+            raise _problem(f"not a valid {node.tag.rpartition(':')[2]}", node) from error
 
 
 class _WithoutAliases(_Loader):
@@ -86,7 +86,7 @@ class _WithoutAliases(_Loader):
 
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("write it out: references (*name) are not read here")
+            raise yaml.YAMLError("references (*name) are not supported; repeat the value")
         return super().compose_node(parent, index)
 
 
@@ -99,7 +99,7 @@ def _construct_mapping(loader: Any, node: yaml.MappingNode) -> Any:
     for key, _ in node.value:
         if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
             if key.value in seen:
-                raise _problem(f"{key.value!r} is there twice", key)
+                raise _problem(f"{key.value!r} is listed twice", key)
             seen.add(key.value)
     loader.flatten_mapping(node)
     return loader.construct_mapping(node, deep=True)

@@ -162,7 +162,7 @@ def load_folder(
     names = [name for reader in readers for name in reader.files]
     texts = files.read_files(folder, names)
     if not texts:
-        raise InvalidInput({"folder": [f"None of {', '.join(names)} is there."]})
+        raise InvalidInput({"folder": [f"The folder has none of {', '.join(names)}."]})
     errors: dict[str, list[str]] = {}
     loaded = Loaded()
     with transaction.atomic():

@@ -9,7 +9,7 @@ MESSAGE_TEMPLATES.register(
         "Degradation: level {level}, {name}",
         (
             ("Why", "causes"),
-            ("Gone meanwhile", "fails"),
+            ("Lost", "fails"),
             ("Still works", "works"),
             ("Before", "was"),
         ),

@@ -69,8 +69,7 @@ class Allowance:
         """Raise :class:`UrlRefused` if one of `host`'s addresses may not be called."""
         if not all(self.allows(address) or is_public(address) for address in addresses):
             raise UrlRefused(
-                f"{host} is not on the public internet;"
-                f" {self.variable} can name networks of your own"
+                f"{host} is not on the public internet; {self.variable} can allow private networks"
             )
 
 

@@ -101,11 +101,11 @@ def _parse_url(url: str, allowance: Allowance) -> httpx.URL:
     if len(url) > MAX_URL_LENGTH:
         raise UrlRefused(f"the URL is longer than {MAX_URL_LENGTH} characters")
     if not url.isprintable() or " " in url or "\\" in url:
-        raise UrlRefused("the URL has a character that does not belong into one")
+        raise UrlRefused("the URL contains an invalid character")
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError) as error:
-        raise UrlRefused("that is not a valid URL") from error
+        raise UrlRefused("not a valid URL") from error
     _check(parsed, allowance)
     return parsed
 
@@ -118,13 +118,15 @@ def _check(url: httpx.URL, allowance: Allowance) -> None:
     if url.port is not None and not 0 < url.port < 65536:
         raise UrlRefused("the URL's port must be between 1 and 65535")
     if url.userinfo:
-        raise UrlRefused("the URL must not hold a user or a password")
+        raise UrlRefused("the URL must not contain a user or a password")
     if url.scheme == "http" and not allowance.networks:
         raise UrlRefused("the URL must begin with https://")
     if "%" in host:
         raise UrlRefused("the URL must not name a network interface")
     if parse_ip(host) is None and _NUMBER.fullmatch(host.rstrip(".").rpartition(".")[2]):
-        raise UrlRefused("write the address as four numbers with dots, without leading zeros")
+        raise UrlRefused(
+            "the IP address must be four numbers separated by dots, without leading zeros"
+        )
 
 
 def _resolve(url: httpx.URL, resolver: name_resolution.Resolve, seconds: float) -> list[Address]:
@@ -141,7 +143,7 @@ def _check_addresses(url: httpx.URL, addresses: Sequence[Address], allowance: Al
     allowance.check(_host(url), addresses)
     if url.scheme == "http" and not all(allowance.allows(address) for address in addresses):
         raise UrlRefused(
-            f"the URL must begin with https://, outside of the networks in {allowance.variable}"
+            f"the URL must begin with https://, except in the networks of {allowance.variable}"
         )
 
 

@@ -39,7 +39,7 @@ def look_up(
     try:
         addresses = answers.get(timeout=seconds)
     except queue.Empty as empty:
-        raise Unresolved(f"{host} could not be looked up in {seconds:g} s") from empty
+        raise Unresolved(f"{host} could not be resolved within {seconds:g} s") from empty
     if not addresses:
-        raise Unresolved(f"{host} has no address that can be found")
+        raise Unresolved(f"{host} could not be resolved")
     return addresses

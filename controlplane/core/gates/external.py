@@ -118,7 +118,7 @@ def get_verdict(name: str) -> ExternalVerdict:
     """Return the latest verdict of a gate. Raise :class:`NotFound` if there is none."""
     stored = ExternalVerdict.objects.filter(pk=name).first() if NAME.fullmatch(name) else None
     if stored is None:
-        raise NotFound(f"Nobody has reported a gate {name} yet.")
+        raise NotFound(f"No observation of the gate {name} has been reported yet.")
     return stored
 
 
@@ -138,7 +138,7 @@ def find_observations(
     rows = fetch_all(_OBSERVATIONS, parameters)
     observations = {}
     for name, verdict, observed_at, by, failed_at, text in rows:
-        evidence = {"left_out": f"it is long; GET /api/v1/gates/{name} has it"}
+        evidence = {"left_out": f"too long to show; see GET /api/v1/gates/{name}"}
         if text is not None:
             evidence = orjson.loads(text)
         observations[name] = Observation(verdict, observed_at, evidence, by, failed_at)
@@ -152,7 +152,9 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
     failure since the step began counts at any age, because evaluations may have missed it.
     """
     if observation is None:
-        return build_no_data(question, f"nobody has reported {question.spec.get('gate')} yet", {})
+        return build_no_data(
+            question, f"no observation of {question.spec.get('gate')} has been reported yet", {}
+        )
     evidence = {
         "said": observation.verdict,
         "by": observation.by,
@@ -164,7 +166,10 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
         if (observation.verdict, observation.observed_at) == (FAIL, failed_at):
             return GateAnswer(FAIL, {**evidence, "why": f"{observation.by} said {FAIL}"})
         moment = format_time(failed_at)
-        why = f"a fail was observed at {moment}, since the step began; no later word undoes it"
+        why = (
+            f"a failure was observed at {moment}, since the step began; later observations don't"
+            " undo it"
+        )
         evidence["failed_at"] = canonical.timestamp(failed_at)
         return GateAnswer(FAIL, {**evidence, "why": why})
     if why := explain_staleness(question, observation, now):
@@ -178,7 +183,7 @@ KIND = GateKind(
     name="external",
     label="External gate",
     summary="external gate {gate}",
-    passes_when="a program of yours said ok (`POST /api/v1/gates/{name}`)",
+    passes_when="your program has reported ok (`POST /api/v1/gates/{name}`)",
     fields=(GateField("gate", "Name", check_name, placeholder="smoke-tests"),),
     look_up=find_observations,
     evaluate=evaluate,
@@ -218,8 +223,8 @@ def _check_report(
         errors["evidence"] = [canonical.TOO_MUCH_EVIDENCE]
     if observed_at is not None and observed_at > now + FRESH:
         errors["observed_at"] = [
-            f"Is more than {FRESH.seconds} seconds ahead of {canonical.timestamp(now)}, the time"
-            " here; set your clock, or leave it out."
+            f"Is more than {FRESH.seconds} seconds ahead of {canonical.timestamp(now)}, the"
+            " server's time. Check your clock, or leave it out."
         ]
     if errors:
         raise InvalidInput(errors)

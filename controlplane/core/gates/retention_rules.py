@@ -11,7 +11,7 @@ EVENTS = RetentionRule(
     since="ended_at",
     order="ended_at",
     tick="gates.purge",
-    why="What the gates of a running step count; no step looks back further.",
+    why="Counts for the gates of a running step; no step looks back further.",
 )
 VERDICTS = RetentionRule(
     name="gate-verdicts",
@@ -20,9 +20,9 @@ VERDICTS = RetentionRule(
     since="received_at",
     bounds=(1, 400),
     tick="gates.purge",
-    why="What outsiders said last of their gates; one that nobody renews is gone.",
+    why="Last observation of each external gate, unless it is renewed.",
 )
 
 RETENTION_RULES.register(EVENTS, VERDICTS)
 
-keep_permanently("One row for each thing that is asked; it goes with it.", "core.Gate", "core.Hold")
+keep_permanently("One row per gate, removed with it.", "core.Gate", "core.Hold")

@@ -14,7 +14,7 @@ from .verdicts import FRESH, build_no_data, explain_too_few, read_limit
 MIN_EVENTS = 100
 SLO_FIELD = GateField("slo", "SLO", check_text, placeholder="core-availability")
 MIN_EVENTS_FIELD = GateField(
-    "min_events", "Least events", whole_number_between(1, 10**9), MIN_EVENTS, input=NUMBER
+    "min_events", "Minimum events", whole_number_between(1, 10**9), MIN_EVENTS, input=NUMBER
 )
 
 # Each row counts at least one event, so reading as many rows as events are needed is enough. Rows
@@ -59,7 +59,7 @@ KIND = GateKind(
     name="samples",
     label="Enough events",
     summary="at least {min_events} events of {slo}",
-    passes_when="enough events of an SLO came in",
+    passes_when="an SLO has counted enough events",
     fields=(SLO_FIELD, MIN_EVENTS_FIELD),
     look_up=count_events,
     evaluate=evaluate,

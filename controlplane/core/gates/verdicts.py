@@ -59,7 +59,7 @@ def evaluate_observation(
 
 def evaluate_unknown_kind(question: GateQuestion, _found: Any, _now: datetime) -> GateAnswer:
     """Answer "no data" for a gate whose kind no installed app has, as after a downgrade."""
-    return build_no_data(question, f"there are no gates of the type {question.type} here", {})
+    return build_no_data(question, f"unknown gate type {question.type}", {})
 
 
 def repeat_verdict(question: GateQuestion, observation: Observation) -> GateAnswer:
@@ -68,7 +68,7 @@ def repeat_verdict(question: GateQuestion, observation: Observation) -> GateAnsw
     if observation.verdict in (PASS, FAIL):
         return GateAnswer(observation.verdict, evidence)
     why = observation.evidence.get("why")
-    text = why if isinstance(why, str) and why else "whoever answers has no data"
+    text = why if isinstance(why, str) and why else "the source has no data"
     return build_no_data(question, text, evidence)
 
 
@@ -88,7 +88,10 @@ def explain_staleness(question: GateQuestion, observation: Observation, now: dat
         began = format_time(question.since)
         return f"the last verdict is from {format_time(at)}, before the step began at {began}"
     if at > now + FRESH:
-        return f"the last verdict is from {format_time(at)}, still to come: a clock was set back"
+        return (
+            f"the last verdict is from {format_time(at)}, which is in the future: a clock was set"
+            " back"
+        )
     if now - at > FRESH:
         return f"the last verdict is from {format_time(at)}, more than {FRESH.seconds} seconds ago"
     return ""

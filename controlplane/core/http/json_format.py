@@ -94,7 +94,7 @@ class StrictJSONParser(BaseParser):
         charset = str(parse_header_parameters(media_type)[1].get("charset", "")).lower()
         if charset not in {"", "utf-8", "utf8"}:
             raise UnsupportedMediaType(
-                media_type, f"JSON is UTF-8; send it without the charset {charset}."
+                media_type, f"JSON must be UTF-8; don't send the charset {charset}."
             )
 
 

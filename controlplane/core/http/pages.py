@@ -70,15 +70,15 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def permission_denied(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return render_error(request, Forbidden(str(exception) or "You may not do this."))
+    return render_error(request, Forbidden(str(exception) or "You have no permission for this."))
 
 
 def page_not_found(request: HttpRequest, exception: Exception) -> HttpResponse:
-    return render_error(request, NotFound(f"Nothing is at {request.path}."))
+    return render_error(request, NotFound(f"There is no page at {request.path}."))
 
 
 def csrf_failed(request: HttpRequest, reason: str = "") -> HttpResponse:
-    text = f"The form could not be trusted: {reason} Reload the page and send it again."
+    text = f"The form's security check failed: {reason} Reload the page and send it again."
     return render_error(request, Forbidden(text))
 
 

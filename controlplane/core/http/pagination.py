@@ -142,7 +142,7 @@ def _read_cursor(request: Request, is_text: bool) -> tuple[str, Any]:
     text = request.query_params.get("cursor")
     if not text:
         return FORWARD, None
-    error = InvalidInput({"cursor": ["Not a cursor of this list; use `next` as it was given."]})
+    error = InvalidInput({"cursor": ["Not a cursor of this list. Use the `next` link unchanged."]})
     try:
         padded = text + "=" * (-len(text) % 4)
         direction, position = orjson.loads(base64.b64decode(padded, altchars=b"-_", validate=True))

@@ -28,4 +28,4 @@ def build_unknown_message(name: str, known: Iterable[str], kind: str) -> str:
     meant = get_close_matches(name.replace("-", "_")[:MAX_NAME_LENGTH], names, n=1, cutoff=0.75)
     if meant:
         return f"Unknown {kind}; did you mean {meant[0]}?"
-    return f"Unknown {kind}; known here: {', '.join(names) or 'none'}."
+    return f"Unknown {kind}; allowed: {', '.join(names) or 'none'}."

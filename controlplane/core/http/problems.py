@@ -41,13 +41,13 @@ log = structlog.get_logger(__name__)
 class NotAcceptable(DomainError):
     status = 406
     slug = "not-acceptable"
-    title = "There is no answer in a form the caller accepts"
+    title = "No acceptable response format"
 
 
 class UnsupportedMediaType(DomainError):
     status = 415
     slug = "unsupported-media-type"
-    title = "The body's content type is not one that is read here"
+    title = "Unsupported content type of the body"
 
 
 def build_problem_response(error: DomainError) -> HttpResponse:
@@ -97,8 +97,8 @@ def _translate_database_error(exc: DatabaseError) -> DomainError | None:
     log.warning("database.unavailable", sqlstate=state, cause=cause)
     if state in BUSY_STATES or getattr(exc, "nothing_changed", False):
         return Unavailable(
-            "Others are changing the same thing, and it took too long. Nothing was changed; "
-            "try again.",
+            "Other requests are changing the same object, and this one timed out. Nothing changed;"
+            " try again.",
             retry_after=1,
         )
     if state == READ_ONLY:
@@ -130,20 +130,20 @@ _UNAUTHENTICATED = (
 _TRANSLATIONS: tuple[
     tuple[type[Exception] | tuple[type[Exception], ...], Callable[[Any], DomainError]], ...
 ] = (
-    ((Http404, drf_errors.NotFound), lambda _: NotFound("Nothing is at this address.")),
+    ((Http404, drf_errors.NotFound), lambda _: NotFound("There is no resource at this address.")),
     (
         (drf_errors.NotAuthenticated, drf_errors.AuthenticationFailed),
         lambda _: Unauthenticated(_UNAUTHENTICATED),
     ),
     (
         (drf_errors.PermissionDenied, django_errors.PermissionDenied),
-        lambda exc: Forbidden(str(exc) or "These credentials may not do this."),
+        lambda exc: Forbidden(str(exc) or "These credentials don't allow this."),
     ),
     (drf_errors.ValidationError, lambda exc: InvalidInput(dict(_flatten_errors(exc.detail)))),
     (django_errors.ValidationError, _translate_model_error),
     (
         drf_errors.MethodNotAllowed,
-        lambda exc: MethodNotAllowed(f"{exc.detail} The header Allow lists those that are."),
+        lambda exc: MethodNotAllowed(f"{exc.detail} The header Allow lists the allowed methods."),
     ),
     (drf_errors.NotAcceptable, lambda _: NotAcceptable("Change or leave out the header Accept.")),
     (

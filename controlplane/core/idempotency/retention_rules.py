@@ -14,7 +14,7 @@ IDEMPOTENCY_KEYS = RetentionRule(
     since="created_at",
     order="created_at",
     tick="idempotency.purge",
-    why="The first answer to a key is given again for 24 hours, as the API promises.",
+    why="The API repeats the first response to a key for 24 hours.",
 )
 
 RETENTION_RULES.register(IDEMPOTENCY_KEYS)

@@ -13,7 +13,7 @@ ACKNOWLEDGEMENTS = RetentionRule(
     since="acknowledged_at",
     bounds=(8, 90),
     tick="instances.purge",
-    why="Proof of effect, and the weekly report's figures of it.",
+    why="Proof of effect, and its figures in the weekly report.",
 )
 INSTANCES = RetentionRule(
     name="instances",
@@ -26,7 +26,7 @@ INSTANCES = RetentionRule(
     since="greatest(heard_at, reported_at)",
     bounds=(1, 30),
     tick="instances.purge",
-    why="Who would have to apply a change; nobody who is silent for a day counts.",
+    why="Instances that must apply changes; silent for a day, an instance no longer counts.",
 )
 
 _check_counts = partial(

@@ -36,19 +36,15 @@ class AlarmLimit:
     samples: int = 1
 
 
-DURATION = AlarmLimit("duration", 2.0, 1.5, "Look which of its steps is slow.", samples=20)
+DURATION = AlarmLimit("duration", 2.0, 1.5, "Find the slow step.", samples=20)
 """Ratio of the recent P95 duration to the usual P95 duration."""
-FAILURES = AlarmLimit(
-    "failures", 0.30, 0.25, "Look at the errors of those that failed.", samples=10
-)
-ATTEMPTS = AlarmLimit(
-    "attempts", 2.0, 1.75, "It is unsteady: look why it is tried again.", samples=10
-)
+FAILURES = AlarmLimit("failures", 0.30, 0.25, "Check the errors of the failed ones.", samples=10)
+ATTEMPTS = AlarmLimit("attempts", 2.0, 1.75, "Find out why it needs several attempts.", samples=10)
 CHECKPOINT = AlarmLimit(
     "checkpoint",
     MAX_CHECKPOINT_BYTES,
     0.8 * MAX_CHECKPOINT_BYTES,
-    "Keep less in it: where to go on.",
+    "Store less in it: only the position at which to continue.",
 )
 
 

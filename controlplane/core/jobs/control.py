@@ -85,7 +85,7 @@ def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetim
     actor.require(kinds.get_scope(job))
     kind = kinds.get_kinds().get(job.kind)
     if not reason.strip():
-        raise InvalidInput({"reason": ["Say why."]})
+        raise InvalidInput({"reason": ["Enter a reason."]})
     if kind and verb in kind.interventions:
         kind.interventions[verb](job, reason.strip(), actor, now)
         return get_job(job_id)

@@ -55,7 +55,7 @@ def escalate_failed_compensation(job: Job, why: str, now: datetime) -> None:
     if is_escalated(job, NOT_COMPENSATED):
         return
     close_escalation(job, now)  # It is no longer stuck.
-    to_do = "Remove the cause, or take it back by hand; it is tried again all the time."
+    to_do = "Fix the cause, or undo its effects by hand. The rollback is retried automatically."
     escalate(job, NOT_COMPENSATED, now, error=why, to_do=to_do)
     record_audit(job, NOT_COMPENSATED, now, reason=why)
 

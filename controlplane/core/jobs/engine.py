@@ -43,5 +43,5 @@ def run_tick(tick: str, now: datetime, probe: Probe = no_probe) -> int:
         probe(f"{kind.name}.worked")
         claims.release_leases(leased_jobs)
     if failed:
-        raise ExceptionGroup("some kinds of jobs could not go on", failed)
+        raise ExceptionGroup("some kinds of jobs could not continue", failed)
     return moved

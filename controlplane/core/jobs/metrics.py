@@ -44,26 +44,26 @@ def collect_job_metrics(now: datetime) -> Iterator[Metric]:
     yield _build_by_kind(
         GaugeMetricFamily,
         "switchgear_job_stuck",
-        "Jobs that are to be worked on and show no life for five minutes.",
+        "Due jobs without a heartbeat for five minutes.",
         dict(stuck.annotate(count=Count("pk")).values_list("kind", "count")),
     )
     # Retention keeps the jobs that the counters count, so that these never decrease.
     yield _build_by_kind(
         CounterMetricFamily,
         "switchgear_job_compensation_failures",
-        "Jobs of which something could not be taken back, at least at first.",
+        "Jobs whose rollback failed, at least at first.",
         {kind: failures for kind, failures, _ in ever},
     )
     yield _build_by_kind(
         CounterMetricFamily,
         "switchgear_job_duplicates_stopped",
-        "Writes of workers that had lost their lease, and repeated side effects.",
+        "Rejected writes of workers that lost their lease, and repeated side effects.",
         {kind: stopped for kind, _, stopped in ever},
     )
     yield _build_by_kind(
         GaugeMetricFamily,
         "switchgear_job_checkpoint_bytes",
-        "Size of the largest checkpoint of the jobs that are not over.",
+        "Size of the largest checkpoint of unfinished jobs.",
         figures.measure_checkpoints(),
     )
 
@@ -72,7 +72,7 @@ def _build_duration_histogram(now: datetime) -> Metric:
     # A gauge: its values shrink as jobs leave the window, and counters must not shrink.
     family = GaugeHistogramMetricFamily(
         "switchgear_job_duration_seconds",
-        "How long jobs took, from their start to their end, that ended in the last 30 days.",
+        "Duration of the jobs that ended in the last 30 days.",
         labels=["kind"],
     )
     edges = [-bucket for bucket in reversed(BUCKETS)]
@@ -92,13 +92,13 @@ def _build_step_metrics(now: datetime) -> Iterator[Metric]:
     steps = figures.measure_steps(now)
     yield make_family(
         "switchgear_job_step_failure_ratio",
-        "Share of steps that failed for good, of those that ended in the last day.",
+        "Share of failed steps among those that ended in the last day.",
         ["kind", "step"],
         (([step.kind, step.step], step.failure_ratio) for step in steps),
     )
     yield make_family(
         "switchgear_job_step_attempts_avg",
-        "Attempts that steps took on average, of those that ended in the last day.",
+        "Average attempts of the steps that ended in the last day.",
         ["kind", "step"],
         (([step.kind, step.step], step.attempts) for step in steps),
     )
@@ -107,9 +107,7 @@ def _build_step_metrics(now: datetime) -> Iterator[Metric]:
 def _build_live_gauge() -> Metric:
     counts = {(kind, str(state)): 0 for kind in sorted(kinds.get_kinds()) for state in Job.LIVE}
     counts |= {(kind, state): count for kind, state, count in fetch_all(_LIVE)}
-    return make_family(
-        "switchgear_jobs", "Jobs that are not over.", ["kind", "state"], counts.items()
-    )
+    return make_family("switchgear_jobs", "Unfinished jobs.", ["kind", "state"], counts.items())
 
 
 def _build_by_kind(

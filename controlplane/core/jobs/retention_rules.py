@@ -19,17 +19,20 @@ def build_rules() -> Sequence[RetentionRule]:
             model="core.Job",
             parts=("core.JobStep", "core.JobEffect"),
             period=timedelta(days=kind.kept_days),
-            where="kind = '{}' AND finished_at < %(before)s"
-            " AND compensation_failed_at IS NULL AND duplicates_stopped = 0".format(
-                kind.name.replace("'", "''").replace("%", "%%")
+            where=(
+                "kind = '{}' AND finished_at < %(before)s"
+                " AND compensation_failed_at IS NULL AND duplicates_stopped = 0".format(
+                    kind.name.replace("'", "''").replace("%", "%%")
+                )
             ),
             since="finished_at",
             order="finished_at",
             bounds=(8, 3650),
             tick="jobs.purge",
-            why=f"How it went, of “{kind.title}”.",
-            exempt="Failed compensations and duplicates, which are counted for ever;"
-            " other kinds of jobs.",
+            why=f"Finished jobs of the kind “{kind.title}”.",
+            exempt=(
+                "Jobs with failed rollbacks or duplicates, which stay counted; other kinds of jobs."
+            ),
         )
         for kind in sorted(kinds.get_kinds().values(), key=lambda kind: kind.name)
         if kind.kept_days is not None

@@ -83,7 +83,7 @@ def build_worker(steps: Sequence[StepKind]) -> Work:
                 error.add_note(str(leased.job))
                 failed.append(error)
         if failed:
-            raise ExceptionGroup("some jobs could not go on", failed)
+            raise ExceptionGroup("some jobs could not continue", failed)
         return moved
 
     return work
@@ -151,7 +151,7 @@ class _StepRunner:
                 leased.heartbeat(now)
             return True
         if step.attempts >= kind.most_attempts + MAX_RESTARTS:
-            died = "Its workers died again and again, or took longer than their lease."
+            died = "Its workers repeatedly crashed or exceeded their lease."
             self._handle_failure(step, kind, died, now)
             return False
         # Ignore a due time further ahead than the retry delay: the clock was set back since.
@@ -214,7 +214,7 @@ class _StepRunner:
             if job.finished_at is not None and now - job.finished_at < DIED_TWICE:
                 return
             leased.change(compensation_failed_at=job.compensation_failed_at or now)
-            died = "Whoever takes it back dies of it, or takes longer than a lease."
+            died = "The rollback repeatedly crashed or exceeded its lease."
             endings.escalate_failed_compensation(job, died, now)
 
     def _compensate_steps(self, now: datetime) -> bool:

@@ -103,7 +103,7 @@ def _mark_stuck(pk: int, escalates: bool, now: datetime) -> bool:
     if is_new:
         job.stuck_at = now
         job.save(update_fields=["stuck_at"])
-        endings.record_audit(job, endings.STUCK, now, reason=f"No sign of life since {since}.")
+        endings.record_audit(job, endings.STUCK, now, reason=f"No heartbeat since {since}.")
     return True
 
 

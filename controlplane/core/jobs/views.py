@@ -42,13 +42,13 @@ VERBS: Mapping[str, Sequence[str]] = {
     Job.State.HOLDING: ("pause", "cancel"),
     Job.State.PAUSED: ("resume", "cancel"),
 }
-DONE = {"pause": "is paused", "resume": "continues", "cancel": "is cancelled"}
+DONE = {"pause": "paused", "resume": "resumed", "cancel": "cancelled"}
 
 
 class JobReasonForm(ServiceForm):
     reason = forms.CharField(
         max_length=MAX_REASON_LENGTH,
-        error_messages={"required": "Give a reason; it is kept in the audit trail."},
+        error_messages={"required": "Enter a reason for the audit trail."},
     )
 
 
@@ -81,7 +81,7 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
         template="core/job_action.html",
         context=lambda _now: {"job": job, "title": title, "verb": verb, "url": url},
         back=reverse("jobs_page"),
-        refused=lambda error: show_refusal(request, "Nothing was changed", error, "jobs_page"),
+        refused=lambda error: show_refusal(request, "Nothing changed", error, "jobs_page"),
     )
 
 

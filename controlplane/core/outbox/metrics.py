@@ -20,11 +20,11 @@ def collect_messages(now: datetime) -> Iterator[Metric]:
         " FROM core_outboxmessage WHERE NOT (state = 'sent')"
     )
     age = (now - oldest).total_seconds() if oldest else 0.0
-    yield make_gauge("switchgear_outbox_pending", "Messages that are still to be sent.", pending)
-    yield make_gauge("switchgear_outbox_failed", "Messages that were given up.", failed)
+    yield make_gauge("switchgear_outbox_pending", "Messages to be sent.", pending)
+    yield make_gauge("switchgear_outbox_failed", "Messages that failed permanently.", failed)
     yield make_gauge(
         "switchgear_outbox_superseded",
-        "Updates that are kept and were left out, since a later message told the newer state.",
+        "Updates that were not sent because a later message has the newer state.",
         superseded,
     )
     yield make_gauge(

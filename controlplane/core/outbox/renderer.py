@@ -49,9 +49,9 @@ def render(event: str, facts: Facts) -> RenderedMessage:
     ]
     if left_out := facts.get(LEFT_OUT):
         updates = "1 earlier update" if left_out == 1 else f"{left_out:,} earlier updates"
-        lines.append(("Note", f"{updates} left out"))
+        lines.append(("Note", f"{updates} not sent"))
     if facts.get(REPEAT):
-        lines.append(("Note", "may be a repeat: nobody knows whether it arrived before"))
+        lines.append(("Note", "possible duplicate: an earlier attempt may have been delivered"))
     whole_numbers = {
         key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
         for key, fact in facts.items()

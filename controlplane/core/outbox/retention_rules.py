@@ -16,8 +16,8 @@ MESSAGES = RetentionRule(
     since="finished_at",
     bounds=(8, 400),
     tick="outbox.purge",
-    why="What was sent to whom, for as long as somebody may ask; weekly messages among it.",
-    exempt="What failed stays until somebody deals with it.",
+    why="Sent messages and their recipients, including weekly reports.",
+    exempt="Failed messages, until they are retried or discarded.",
 )
 # Later messages find their thread by subject. Open subjects get a message every week, within the
 # retention of messages, so their thread is never deleted.
@@ -30,7 +30,7 @@ THREADS = RetentionRule(
     since="created_at",
     bounds=(90, 3650),
     tick="outbox.purge",
-    why="Which message in Slack is about what, to update it in place.",
+    why="Slack messages by subject, to update them in place.",
     exempt="Those with messages in the outbox.",
 )
 PACES = RetentionRule(
@@ -39,7 +39,7 @@ PACES = RetentionRule(
     period=7 * DAY,
     since="greatest(paced_until, keep_away_until)",
     tick="outbox.purge",
-    why="How fast a destination may be sent to; one unused for long begins anew.",
+    why="Rate limits of destinations; removed if unused for long.",
 )
 
 RETENTION_RULES.register(MESSAGES, THREADS, PACES)

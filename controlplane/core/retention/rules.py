@@ -126,11 +126,11 @@ def find_period_errors(days_by_rule: Mapping[str, int]) -> Iterator[str]:
     for name, days in sorted(days_by_rule.items()):
         rule = RETENTION_RULES.get(name)
         if rule is None:
-            yield f"{name} is no rule; manage.py retention has the names."
+            yield f"{name} is not a retention rule; `manage.py retention` lists them."
         elif rule.bounds is None:
-            yield f"{name} can't be chosen: {rule.why}"
+            yield f"{name} can't be changed: {rule.why}"
         elif not rule.bounds[0] <= days <= rule.bounds[1]:
-            yield f"{name} is kept for {rule.bounds[0]} to {rule.bounds[1]} days, not for {days}."
+            yield f"{name} must be from {rule.bounds[0]} to {rule.bounds[1]} days, not {days}."
 
 
 def purge(

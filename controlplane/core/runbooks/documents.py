@@ -57,13 +57,15 @@ def parse_runbook(slug: str, text: str) -> Runbook:
     """Parse a runbook file; raise :class:`InvalidRunbook` if it is malformed."""
     parts = _PARTS.fullmatch(text)
     if parts is None or not SLUG.fullmatch(slug):
-        raise InvalidRunbook(f"{slug}: begins with --- and a line --- after its front matter.")
+        raise InvalidRunbook(f"{slug}: must begin with front matter between two lines ---.")
     try:
         front = yaml.safe_load(parts["front"])
     except yaml.YAMLError as error:
-        raise InvalidRunbook(f"{slug}: its front matter is no YAML ({error}).") from error
+        raise InvalidRunbook(f"{slug}: the front matter is not valid YAML ({error}).") from error
     if not isinstance(front, dict) or set(front) - KNOWN or not front.get("title"):
-        raise InvalidRunbook(f"{slug}: needs a title, and may say {', '.join(sorted(KNOWN))}.")
+        raise InvalidRunbook(
+            f"{slug}: needs a title; allowed fields are {', '.join(sorted(KNOWN))}."
+        )
     number = front.get("number", 0)
     if type(number) is not int:
         raise InvalidRunbook(f"{slug}: number must be a whole number.")
@@ -98,5 +100,5 @@ def _parse_list(slug: str, front: Mapping[str, Any], field: str) -> Sequence[Any
 
 def _parse_pattern(slug: str, value: Any) -> Pattern:
     if not isinstance(value, dict) or not value or set(value) - FIELD_WEIGHTS.keys():
-        raise InvalidRunbook(f"{slug}: an alert has one or more of {', '.join(FIELD_WEIGHTS)}.")
+        raise InvalidRunbook(f"{slug}: an alert needs one or more of {', '.join(FIELD_WEIGHTS)}.")
     return Pattern(tuple((str(field), str(glob)) for field, glob in value.items()))

@@ -52,7 +52,7 @@ def test_only_admins_enter(role):
     response = as_role(role).client.get("/admin/", follow=True)
 
     assert response.status_code == 403
-    assert "takes the role admin" in response.content.decode()
+    assert "requires the role admin" in response.content.decode()
 
 
 def form(**fields):

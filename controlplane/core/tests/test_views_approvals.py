@@ -181,7 +181,7 @@ def test_own_reason_is_changed_on_the_page_and_the_old_button_looks_again(waitin
     assert f"replaces no. {waiting}" in html
     refused = as_role("admin").client.post(f"/approvals/{waiting}/approve/")
     assert refused.status_code == 409
-    assert "It was edited, look again" in text(refused)
+    assert "The request was edited. Review it again" in text(refused)
 
 
 def test_blank_reason_is_told_and_nothing_changed(waiting, kim):

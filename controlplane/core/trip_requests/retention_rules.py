@@ -12,8 +12,8 @@ TRIP_REQUESTS = RetentionRule(
     since="requested_at",
     bounds=(8, 400),
     tick="trip_requests.purge",
-    why="What apps of the house asked machines to stop, and was answered; one is asked once.",
-    exempt="What is not decided.",
+    why="Decided requests to trip a switch, so that each is made only once.",
+    exempt="Pending requests.",
 )
 
 RETENTION_RULES.register(TRIP_REQUESTS)

@@ -12,7 +12,7 @@ from controlplane.core.errors import DomainError
 from controlplane.core.trip_requests.models import TripRequest
 
 MAX_AT_ONCE = 50
-UNDECIDED = "It could not be decided because of an error of ours, which is in the log."
+UNDECIDED = "An internal error prevented a decision; see the log."
 
 log = structlog.get_logger(__name__)
 

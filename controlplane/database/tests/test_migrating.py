@@ -39,7 +39,7 @@ def test_it_gives_up_while_a_long_transaction_lasts_and_succeeds_after_it():
     (line,) = first[2].splitlines()
     assert "for 5s" in line
     assert f"process {pid} (long, for " in line
-    assert "Run it again." in line
+    assert "Run migrate again." in line
     assert NEXT[1] in first[1]  # Which one it was stands above.
     assert not made
     assert 5 < took < LONGER_THAN_A_START_SECONDS
@@ -70,7 +70,7 @@ def test_a_database_that_is_away_is_one_line():
 
     assert code == 1
     (line,) = errors.splitlines()
-    assert "does not answer" in line
+    assert "does not respond" in line
 
 
 @pytest.mark.parametrize(

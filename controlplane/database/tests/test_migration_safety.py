@@ -46,10 +46,10 @@ CONTRACTS = [
         migrations.AddField("token", "note", models.CharField(max_length=9, default="")),
         "db_default",
     ),
-    (migrations.RemoveField("token", "revoked_at"), "takes away"),
+    (migrations.RemoveField("token", "revoked_at"), "removes"),
     (migrations.RenameField("token", "revoked_at", "ended_at"), "renames"),
     (migrations.RenameModel("Token", "Key"), "renames"),
-    (migrations.DeleteModel("Thread"), "takes away"),
+    (migrations.DeleteModel("Thread"), "removes"),
     (migrations.AlterModelTable("thread", "threads"), "renames"),
     (migrations.AddIndex("outboxmessage", INDEX), "AddIndexConcurrently"),
     (
@@ -60,10 +60,10 @@ CONTRACTS = [
     (altered("event", models.TextField()), "another column"),
     (altered("finished_at", models.DateTimeField()), "another column"),
     (altered("event", models.CharField(max_length=64, unique=True)), "another column"),
-    (migrations.RunSQL("SELECT 1", "SELECT 1"), "say in `expands`"),
+    (migrations.RunSQL("SELECT 1", "SELECT 1"), "explain in `expands`"),
     (
         migrations.SeparateDatabaseAndState([migrations.RemoveField("token", "revoked_at")], []),
-        "takes away",
+        "removes",
     ),
 ]
 

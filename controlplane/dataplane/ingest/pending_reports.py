@@ -95,6 +95,6 @@ class PendingReports:
 
 def make_unavailable() -> Unavailable:
     return Unavailable(
-        "The report could not be stored, because the database is not answering or will not be "
-        "written to. Send it again, with the same seq."
+        "The report could not be stored, because the database is not responding or is read-only."
+        " Send it again with the same seq."
     )

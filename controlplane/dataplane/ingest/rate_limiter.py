@@ -46,6 +46,7 @@ class ReportRateLimiter:
 def _refuse(seconds: float, sender: str, limit: RateLimit) -> None:
     if seconds > 0:
         raise TooManyRequests(
-            f"{sender} reports too often: {limit.per_second:g} a second, {limit.burst:g} at once.",
+            f"{sender} reports too often. The limit is {limit.per_second:g} reports per second,"
+            f" with bursts of {limit.burst:g}.",
             retry_after=math.ceil(seconds),
         )

@@ -118,7 +118,7 @@ def _read_list(
             element_fields = _read_object(field.fields, element, f"{where}.", errors)
             key = element_fields.get(field.key) if field.key else None
             if key is not None and key in keys:
-                errors[f"{where}.{field.key}"] = ["Is named twice in this list."]
+                errors[f"{where}.{field.key}"] = ["Is listed twice."]
             if field.cross_check is not None and (wrong := field.cross_check(element_fields)):
                 errors[f"{where}.{wrong[0]}"] = [wrong[1]]
             keys.add(key)
@@ -191,7 +191,7 @@ def check_integer(value: Any) -> int:
     return value
 
 
-_NO_COUNT = "Must be a whole number from 0 to 2^53, which every JSON reader can hold."
+_NO_COUNT = "Must be a whole number from 0 to 2^53."
 
 
 def check_count(value: Any) -> int:
@@ -209,7 +209,7 @@ def parse_rate(value: Any) -> float:
 def parse_cause(value: Any) -> str:
     """Return the cause of a transition; a text that is too long is cut, not refused."""
     if not isinstance(value, str):
-        raise ValueError("Must be a text; its first 1000 characters are kept.")
+        raise ValueError("Must be a string; its first 1000 characters are kept.")
     return value[:MAX_CAUSE_LENGTH].replace("\x00", "\ufffd")
 
 
@@ -240,7 +240,7 @@ def _compare_good_and_total(sli: Mapping[str, Any]) -> tuple[str, str] | None:
 
 def check_switch(value: Any) -> str:
     if not isinstance(value, str) or not is_switch_id(value):
-        raise ValueError("Must be a switch's id, such as segment:finance or global:all.")
+        raise ValueError("Must be a switch id, such as segment:finance or global:all.")
     return value
 
 

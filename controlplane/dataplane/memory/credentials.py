@@ -33,7 +33,7 @@ class Credential:
     def require_service(self, service: str) -> None:
         if self.services and service not in self.services:
             known = ", ".join(sorted(self.services))
-            raise Forbidden(f"This token may not speak for {service}, only for: {known}.")
+            raise Forbidden(f"This token can't act for {service}, only for: {known}.")
 
 
 TokenTable = Mapping[bytes, Credential]
@@ -42,7 +42,7 @@ TokenTable = Mapping[bytes, Credential]
 
 def not_loaded(consequence: str) -> Unavailable:
     return Unavailable(
-        f"{consequence}: the database has not answered since the start.", retry_after=1
+        f"{consequence}: the database has not responded since the start.", retry_after=1
     )
 
 
@@ -67,7 +67,7 @@ def authenticate(
     """
     credential = identify(table, headers, clock=clock)
     if credential.scopes.isdisjoint(scopes):
-        raise Forbidden(f"This needs the scope {' or '.join(scopes)}.", scope=scopes[0])
+        raise Forbidden(f"This requires the scope {' or '.join(scopes)}.", scope=scopes[0])
     return credential
 
 
@@ -94,5 +94,5 @@ def identify(
     if credential is None or not matches or kind != b"sg":
         raise Unauthenticated("The token is unknown, expired or revoked.")
     if credential.expires_at is not None and clock() >= credential.expires_at:
-        raise Unauthenticated("The token has expired; make a new one.")
+        raise Unauthenticated("The token has expired. Create a new one.")
     return credential

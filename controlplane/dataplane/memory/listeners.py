@@ -118,7 +118,7 @@ class Listeners:
         """
         if self.closing or (len(self._open) >= self.most and not self._dismiss_one(holder)):
             raise Unavailable(
-                "Too many requests are held here just now; poll without `wait` or try later.",
+                "Too many long polls are open. Poll without `wait`, or try later.",
                 retry_after=random.randint(1, MAX_RETRY_SECONDS),  # noqa: S311
             )
         listener = Listener(topic, holder)

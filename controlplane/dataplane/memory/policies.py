@@ -142,13 +142,13 @@ def parse_cause(document: Any) -> Cause:
         CRITICAL,
         EMERGENCY,
     ):
-        raise TypeError("a cause is none")
+        raise TypeError("a cause is not an object")
     known = {each.name: document[each.name] for each in fields(Cause) if each.name in document}
     if not all(isinstance(known.get(name), str) for name in ("what", "text")):
-        raise TypeError("a cause does not say what is away")
+        raise TypeError("a cause has no component")
     if not isinstance(known.get("since", ""), str):
-        raise TypeError("a cause's beginning is no text")
+        raise TypeError("a cause has no start time")
     effects = (known.get("fails", []), known.get("works", []))
     if not all(isinstance(of, list) and all(isinstance(one, str) for one in of) for of in effects):
-        raise TypeError("a cause's effects are no texts")
+        raise TypeError("a cause's effects are not strings")
     return Cause.from_json(known)

@@ -99,7 +99,7 @@ def _make_policy(row: tuple[Any, ...]) -> DependencyPolicy:
         }
     policy = orjson.loads(document)
     if not isinstance(policy, dict):
-        raise TypeError("the document is no object")
+        raise TypeError("the document is not an object")
     # Removed, or known from reports alone without an override: nothing to send.
     if removed or (not policy and override is None):
         return DependencyPolicy(caller, callee, version, b"")

@@ -29,7 +29,7 @@ Without: <code>GET /health/ready/data</code>.
 What was engaged stays engaged and what was released flows, also while PostgreSQL and Redis are
 away.</p>
 <h2>To stop something</h2>
-<p>Use the console. If it does not answer, on its server:</p>
+<p>Use the console. If it does not respond, on its server:</p>
 <pre>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</pre>
 <p>That needs PostgreSQL. Until it is back, stop the traffic where it enters: scale the service to
 zero, close its route, or set its own switch. A service that uses our client library is stopped by
@@ -42,13 +42,13 @@ zero, close its route, or set its own switch. A service that uses our client lib
 def render_page(state: State) -> Response:
     """Return the front page as HTML; it contains no secrets, because it needs no sign-in."""
     if state.copy is None:
-        status = "It has nothing to serve yet: the database has not answered since the start."
+        status = "Nothing to serve yet: the database has not responded since the start."
     elif state.database_reachable:
-        status = "It follows the database."
+        status = "Up to date with the database."
     else:
         status = (
-            "The database does not answer: what it serves was confirmed "
-            f"{state.age_seconds():.0f} seconds ago."
+            "The database does not respond. The served data was confirmed"
+            f" {state.age_seconds():.0f} seconds ago."
         )
     present = degradation_status(state)
     page = (
@@ -72,5 +72,5 @@ def _render_causes(state: State) -> str:
     if others:
         number = "1 cause" if others == 1 else f"{others} causes"
         where = "<code>GET /api/v1/degradation</code>"
-        parts.append(f"<p>{number} beside our own stores: {where} names them.</p>")
-    return "\n".join(parts or ["<p>Nothing is known to be away.</p>"])
+        parts.append(f"<p>{number} in addition to our own stores; see {where}.</p>")
+    return "\n".join(parts or ["<p>No outage is known.</p>"])

@@ -85,7 +85,7 @@ def answer_flag(
     """
     copy = current_copy(state)
     if key not in state.known and key not in copy.entries:
-        unknown = _error_body(FLAG_NOT_FOUND, f"No switch {key} was ever registered.", key=key)
+        unknown = _error_body(FLAG_NOT_FOUND, f"The switch {key} is not registered.", key=key)
         return answer_json(404, unknown, NO_STORE)
     try:
         targeting_key = _targeting_key(body)

@@ -71,7 +71,7 @@ def _parse(document: Any) -> SavedPolicies:
     )
     left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
     if policies.epoch in left_epochs:
-        raise ValueError("its epoch is one that was left")
+        raise ValueError("its epoch was replaced")
     return SavedPolicies(
         policies=policies,
         revision=check_count(document["revision"]),
@@ -85,7 +85,7 @@ def _parse_policies(elements: Iterable[Any]) -> Iterable[DependencyPolicy]:
     for element in elements:
         config = element["config"]
         if not isinstance(config, dict | None):
-            raise TypeError("a policy is no object")
+            raise TypeError("a policy is not an object")
         text = b"" if config is None else orjson.dumps(config, option=orjson.OPT_SORT_KEYS)
         caller, callee = check_text(element["caller"]), check_text(element["callee"])
         yield DependencyPolicy(caller, callee, check_count(element["version"]), text)

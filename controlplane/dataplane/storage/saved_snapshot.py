@@ -91,7 +91,7 @@ def _parse(document: Any) -> SavedState:
     publication, entries = _parse_snapshot(document["snapshot"])
     left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
     if publication.epoch in left_epochs:
-        raise ValueError("its epoch is one that was left")
+        raise ValueError("its epoch was replaced")
     return SavedState(
         publication=publication,
         entries=entries,
@@ -106,7 +106,7 @@ def _parse(document: Any) -> SavedState:
 
 def _parse_snapshot(snapshot: Any) -> SavedSnapshot:
     if snapshot["schema"] != SCHEMA:
-        raise ValueError(f"the snapshot's is not {SCHEMA}")
+        raise ValueError(f"the snapshot's schema is not {SCHEMA}")
     publication = SnapshotVersion(
         UUID(snapshot["epoch"]),
         check_count(snapshot["version"]),
@@ -114,7 +114,7 @@ def _parse_snapshot(snapshot: Any) -> SavedSnapshot:
     )
     entries = tuple(_parse_entry(each) for each in snapshot["switches"])
     if len({entry.id for entry in entries}) != len(entries):
-        raise ValueError("a switch is in it twice")
+        raise ValueError("a switch is listed twice")
     return SavedSnapshot(publication, entries)
 
 
@@ -142,7 +142,7 @@ def _parse_credential(element: Any) -> tuple[bytes, Credential]:
         raise ValueError("a token's digest is not a SHA-256")
     expires_at = element["expires_at"]
     if not (expires_at is None or isinstance(expires_at, float)):
-        raise TypeError("a token's end is not a time")
+        raise TypeError("a token's expiry is not a time")
     return element["prefix"].encode("ascii"), Credential(
         token_id=check_count(element["id"]),
         name=check_text(element["name"]),

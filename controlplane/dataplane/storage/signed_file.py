@@ -65,15 +65,17 @@ class SignedDocument(Generic[D]):
         if version != FORMAT:
             raise InvalidFile(f"its format is not {FORMAT.decode()}")
         if not hmac.compare_digest(signature, _hex_hmac(rest, key)):
-            raise InvalidFile("its signature is wrong: it is damaged, or another key signed it")
+            raise InvalidFile(
+                "invalid signature: the file is damaged, or was signed with another key"
+            )
         try:
             saved = self.parse(orjson.loads(rest))
             is_canonical = self.serialize(saved) == rest
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
-            reason = f"its schema is another one ({type(error).__name__}: {error})"
+            reason = f"it has another schema ({type(error).__name__}: {error})"
             raise InvalidFile(reason) from error
         if not is_canonical:
-            raise InvalidFile("its schema is another one (it would be serialized differently)")
+            raise InvalidFile("it has another schema (it would be serialized differently)")
         return saved
 
 
@@ -219,9 +221,9 @@ class SignedFiles(Generic[T]):
         with open(path, "rb", opener=_open_plainly) as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise InvalidFile("it is not a plain file")
+                raise InvalidFile("it is not a regular file")
             if stat.S_IMODE(status.st_mode) & 0o077:
-                raise InvalidFile("others may read or write it; chmod 600 it")
+                raise InvalidFile("other users can read or write it; run chmod 600")
             content = file.read(self._largest_bytes + 1)
         if len(content) > self._largest_bytes:
             raise InvalidFile(f"it is larger than {self._largest_bytes} bytes")
@@ -253,7 +255,7 @@ class SignedFiles(Generic[T]):
                     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError:
                     if time.monotonic() > ends:
-                        reason = "another process keeps the lock"
+                        reason = "another process holds the lock"
                         raise TimeoutError(errno.ETIMEDOUT, reason) from None
                     time.sleep(0.02)
                 else:
@@ -285,7 +287,7 @@ def check_count(value: Any) -> int:
 
 def check_text(value: Any) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a text")
+        raise TypeError(f"{value!r} is not a string")
     return value
 
 

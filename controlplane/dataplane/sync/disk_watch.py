@@ -22,21 +22,23 @@ _WORKS = ("Snapshots, streams and checks from memory",)
 FULL = Cause(
     CRITICAL,
     "disk",
-    "The disk of the data directory is full: make room; all else recovers by itself.",
-    fails=("Embedded PostgreSQL and Redis, sooner or later", "Saving the copy for a restart"),
+    "The disk of the data directory is full. Free some space; the rest recovers automatically.",
+    fails=("Embedded PostgreSQL and Redis, sooner or later", "Saving a copy for restarts"),
     works=_WORKS,
 )
 READ_ONLY = replace(
     FULL,
-    text="The disk of the data directory is read-only: make it writable; all else recovers by "
-    "itself.",
+    text=(
+        "The disk of the data directory is read-only. Make it writable; the rest recovers"
+        " automatically."
+    ),
 )
-FAILING = replace(FULL, text="The disk of the data directory reports errors: replace it.")
+FAILING = replace(FULL, text="The disk of the data directory reports errors. Replace it.")
 FORBIDDEN = Cause(
     DEGRADED,
     "disk",
-    "This process may not write its folder snapshot/: give it to the process's user.",
-    fails=("Saving the copy for a restart",),
+    "This process can't write to its folder snapshot/. Change its owner to the process's user.",
+    fails=("Saving a copy for restarts",),
     works=_WORKS,
 )
 _CAUSES = {

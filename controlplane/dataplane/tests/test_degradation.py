@@ -76,7 +76,7 @@ def test_the_page_of_a_plane_with_nothing_to_serve_says_so() -> None:
     served = plane()
     served.state.copy = None
 
-    assert "nothing to serve yet" in ask(served, "GET", "/").text
+    assert "Nothing to serve yet" in ask(served, "GET", "/").text
 
 
 ORACLE = Cause(
@@ -119,20 +119,22 @@ def test_the_page_says_the_level_and_names_our_own_stores_only() -> None:
     """The page requires no sign-in."""
     served = plane()
     served.state.database_reachable = True
-    assert "Nothing is known to be away" in ask(served, "GET", "/").text
+    assert "No outage is known" in ask(served, "GET", "/").text
 
     served.state.install_causes(4, (ORACLE, replace(ORACLE, what="postgresql")))
     page = ask(served, "GET", "/").text
 
     assert "Level 2: critical" in page
-    assert "2 causes beside our own stores: <code>GET /api/v1/degradation</code>" in page
+    assert (
+        "2 causes in addition to our own stores; see <code>GET /api/v1/degradation</code>" in page
+    )
     for secret in ("oracle", "INC-7", "Analysis", "Dashboards"):
         assert secret not in page
     served.state.redis_reachable = False
     served.state.install_causes(5, (ORACLE,))
     page = ask(served, "GET", "/").text
-    assert "1 cause beside our own stores" in page
-    assert "Redis does not answer" in page
+    assert "1 cause in addition to our own stores" in page
+    assert "Redis does not respond" in page
     assert "Does not work: Live updates; " in page
     assert "Works: Engaging and releasing; " in page
 
@@ -162,7 +164,7 @@ def test_causes_arrive_with_their_revision_and_survive_a_restart_without_databas
 
     response = ask(idle.plane, "GET", "/").text
     assert "Level 3: emergency" in response
-    assert "1 cause beside our own stores" in response
+    assert "1 cause in addition to our own stores" in response
     assert idle.state.causes == (ORACLE,)
 
 

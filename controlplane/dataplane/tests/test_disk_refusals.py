@@ -263,7 +263,7 @@ def test_pipe_or_folder_in_its_place_is_refused_without_waiting(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.mkfifo(tmp_path / "current", 0o600)
-    assert_refused(tmp_path, caplog, "not a plain file")
+    assert_refused(tmp_path, caplog, "not a regular file")
 
     caplog.clear()
     (tmp_path / "current").unlink()

@@ -12,11 +12,11 @@ SNAPSHOT = "/api/v1/snapshot"
     ("method", "path", "name", "message"),
     [
         ("GET", f"{SNAPSHOT}?wiat=5", "wiat", "did you mean wait?"),
-        ("GET", f"{SNAPSHOT}?wait=0&epoch=1", "epoch", "known here: wait."),
-        ("GET", f"{SNAPSHOT}/stream?wait=5", "wait", "known here: none."),
+        ("GET", f"{SNAPSHOT}?wait=0&epoch=1", "epoch", "allowed: wait."),
+        ("GET", f"{SNAPSHOT}/stream?wait=5", "wait", "allowed: none."),
         ("GET", "/api/v1/config?servce=core", "servce", "did you mean service?"),
-        ("GET", "/api/v1/degradation?level=2", "level", "known here: none."),
-        ("POST", "/api/v1/check?segment=finance", "segment", "known here: none."),
+        ("GET", "/api/v1/degradation?level=2", "level", "allowed: none."),
+        ("POST", "/api/v1/check?segment=finance", "segment", "allowed: none."),
     ],
 )
 def test_unknown_query_parameter_is_refused(

@@ -42,7 +42,7 @@ def test_report_as_another_service_is_refused(body: bytes) -> None:
 
     assert response.status_code == 403
     assert response.headers["Content-Type"] == "application/problem+json"
-    assert "may not speak for gateway, only for: core" in response.json()["detail"]
+    assert "can't act for gateway, only for: core" in response.json()["detail"]
 
 
 @pytest.mark.parametrize("services", [("core", "gateway"), ()], ids=["of both", "of any"])

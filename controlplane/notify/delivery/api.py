@@ -49,12 +49,12 @@ class DeliveryShape(Resource[Any]):
     created_at = TimestampField()
     finished_at = TimestampField(allow_null=True)
     next_attempt_at = TimestampField(
-        allow_null=True, help_text="Of a message that waits to be sent."
+        allow_null=True, help_text="Next attempt of a pending message."
     )
     last_error = serializers.CharField()
     discarded_at = TimestampField(
         allow_null=True,
-        help_text="Of a FAILED message that somebody let go, or that came too late.",
+        help_text="When a FAILED message was discarded, by a person or because it was too late.",
     )
     discarded_by = serializers.CharField()
     attempts = AttemptShape(many=True)
@@ -89,7 +89,7 @@ class DeliveryFilters(Filters):
 
 
 class DiscardBody(EmptyBody):
-    reason = Text(max_length=500, help_text="Why it need not arrive.")
+    reason = Text(max_length=500, help_text="Why it needn't be delivered.")
 
 
 class RetryAllBody(EmptyBody):
@@ -99,9 +99,7 @@ class RetryAllBody(EmptyBody):
 class RetriedDeliveriesShape(serializers.Serializer[Any]):
     destination = serializers.CharField()
     retried = serializers.IntegerField()
-    left = serializers.IntegerField(
-        help_text="FAILED ones beyond the most that are retried at once."
-    )
+    left = serializers.IntegerField(help_text="FAILED messages beyond the limit of one retry.")
 
 
 class DeliveriesView(ListView[OutboxMessage]):
@@ -207,5 +205,9 @@ def _check_destination_filter(destination: str, actor: Actor) -> None:
     """
     if not actor.is_person and ":" in destination and destination_names.is_personal(destination):
         raise InvalidInput(
-            {"destination": [f"A person's address is for signed-in people; it is {HIDDEN} here."]}
+            {
+                "destination": [
+                    f"Personal addresses are shown to signed-in people only; here it is {HIDDEN}."
+                ]
+            }
         )

@@ -80,7 +80,7 @@ def list_backlog_alarms(_now: datetime, found: Sequence[Escalation]) -> list[Att
             title=f"{backlog.waiting_count():,} messages are waiting to be sent",
             detail=f"Acknowledged by {alarm.acknowledged_by}."
             if alarm.acknowledged_at
-            else f"The alarm ends below {backlog.FEW}.",
+            else f"The alarm ends when fewer than {backlog.FEW} are waiting.",
             path="/deliveries/?state=pending",
             since=alarm.opened_at,
             due_at=None if alarm.acknowledged_at else alarm.next_at,

@@ -55,7 +55,7 @@ def _start_alarm(pending: int, now: datetime) -> None:
         facts={
             "pending": pending,
             "waiting_since_at": timestamp(oldest),
-            "said": "Look which destination holds them up, and whether the worker runs.",
+            "said": "Check which destination delays them, and whether the worker is running.",
             "path": "/deliveries/?state=pending",
         },
         now=now,

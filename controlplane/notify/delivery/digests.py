@@ -51,7 +51,7 @@ def create_digest(destination: str, now: datetime) -> OutboxMessage | None:
     OutboxMessage.objects.filter(pk__in=[member.pk for member in members]).update(
         fence=F("fence") + 1,
         lease_until=now + MEMBER_LEASE,
-        last_error=f"told together with others, in message {digest.pk}",
+        last_error=f"sent together with others in message {digest.pk}",
     )
     return digest
 
@@ -79,7 +79,7 @@ def end_members(digest: OutboxMessage, state: str, reason: str, now: datetime) -
     if digest.event != EVENT or state == OutboxMessage.State.PENDING:
         return
     held = Q(state="pending", lease_until__isnull=False) | Q(state="failed")
-    note = f"told together with others, in message {digest.pk}"
+    note = f"sent together with others in message {digest.pk}"
     rows = OutboxMessage.objects.filter(held, pk__in=list_members(digest))
     OutboxMessage.objects.filter(pk__in=_lock_ids(rows)).update(
         state=state,

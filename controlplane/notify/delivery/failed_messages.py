@@ -62,7 +62,7 @@ def retry_destination(*, destination: str, actor: Actor, now: datetime) -> tuple
     rows = failed.select_for_update().order_by("id")[:MAX_AT_ONCE]
     ids = [row.pk for row in rows]
     if not ids:
-        raise Conflict("No message to this destination has failed; there is nothing to retry.")
+        raise Conflict("No messages to this destination have failed.")
     OutboxMessage.objects.filter(pk__in=ids).update(
         state=OutboxMessage.State.PENDING,
         attempts=0,
@@ -92,10 +92,10 @@ def discard_message(*, message_id: int, reason: str, actor: Actor, now: datetime
     """
     _require_scope(actor)
     if not reason.strip():
-        raise InvalidInput({"reason": ["Say in a few words why it need not arrive."]})
+        raise InvalidInput({"reason": ["Enter why it needn't be delivered."]})
     message = _lock_failed(message_id)
     if message.discarded_at is not None:
-        raise Conflict(f"Message {message_id} is discarded already.")
+        raise Conflict(f"Message {message_id} is already discarded.")
     message.discarded_at, message.discarded_by = now, actor.label
     message.save(update_fields=["discarded_at", "discarded_by"])
     members = digests.lock_failed_members(message)

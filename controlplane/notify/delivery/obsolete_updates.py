@@ -44,7 +44,7 @@ def skip_obsolete(message: OutboxMessage, now: datetime) -> bool:
             state=OutboxMessage.State.SUPERSEDED,
             finished_at=now,
             fence=F("fence") + 1,
-            last_error=f"left out: message {newer.pk} tells the newer state",
+            last_error=f"not sent: message {newer.pk} has the newer state",
         )
         earlier = [one.payload.get(renderer.LEFT_OUT, 0) for one in (newer, *left_out)]
         newer.payload = {**newer.payload, renderer.LEFT_OUT: len(left_out) + sum(earlier)}

@@ -35,7 +35,7 @@ log = structlog.get_logger(__name__)
 
 def start_sending(now: datetime) -> int:
     """Start to send due messages, in threads; return the number of newly queued destinations."""
-    died = "the sender died during the last attempt; it may have arrived"
+    died = "the sender crashed during the last attempt; the message may have been delivered"
     for claimed in claims.claim_exhausted(now):
         _record(claimed, AttemptOutcome(died, in_doubt=True))
     return sum(_pool.serve(destination) for destination in claims.due_destinations(now))
@@ -81,7 +81,7 @@ def _attempt_send(claimed: ClaimedMessage) -> AttemptOutcome:
         return _plan_retry(claimed, failure)
     except (OperationalError, InterfaceError):
         threads.close_connection()
-        lost = "the database could not be asked while sending; it may have arrived"
+        lost = "the database was unavailable during sending; the message may have been delivered"
         return _plan_retry(claimed, TransientFailure(lost, in_doubt=True))
     except Exception as error:
         log.error(
@@ -89,7 +89,7 @@ def _attempt_send(claimed: ClaimedMessage) -> AttemptOutcome:
             destination=message.destination,
             traceback=destinations.redact_secrets(traceback.format_exc()),
         )
-        reason = f"the transport broke ({type(error).__name__})"
+        reason = f"the transport failed ({type(error).__name__})"
         return _plan_retry(claimed, TransientFailure(reason, in_doubt=True))
 
 
@@ -98,9 +98,9 @@ def _send(claimed: ClaimedMessage) -> AttemptOutcome:
     if claimed.doubtful_since is not None:
         found = destinations.find_sent_message(message, claimed.doubtful_since)
         if found:
-            return AttemptOutcome(note="found there: an earlier attempt had arrived")
+            return AttemptOutcome(note="already there: an earlier attempt was delivered")
         if found is None:
-            note = "sent again without a way to look: it may be a repeat"
+            note = "sent again without a way to check: possible duplicate"
             message.payload = {**message.payload, renderer.REPEAT: True}  # Not saved.
     destinations.send_message(message)
     return AttemptOutcome(note=note)

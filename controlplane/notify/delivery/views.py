@@ -172,7 +172,9 @@ def retry_all_view(request: PersonRequest) -> HttpResponse:
         return show_refusal(request, "Not retried", error, "deliveries_page")
     noun = "retry" if retried == 1 else "retries"
     text = f"{retried} {noun} started."
-    text += f" {left} more failed for this destination; press again." if left else ""
+    text += (
+        f" {left} more failed messages of this destination are left; retry again." if left else ""
+    )
     return respond_done(request, text, "/deliveries/")
 
 

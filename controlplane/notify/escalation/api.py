@@ -29,7 +29,7 @@ class EscalationShape(Resource[Escalation]):
     severity = serializers.ChoiceField(SEVERITIES)
     path = serializers.SerializerMethodField()
     opened_at = TimestampField()
-    notices = serializers.IntegerField(help_text="How often somebody was notified.")
+    notices = serializers.IntegerField(help_text="Number of notifications.")
     notified_at = TimestampField(allow_null=True)
     next_at = TimestampField(allow_null=True)
     told = serializers.SerializerMethodField()
@@ -55,7 +55,7 @@ class EscalationShape(Resource[Escalation]):
 
 class EscalationFilters(Filters):
     state = serializers.ChoiceField(
-        ["open", "closed", "all"], required=False, help_text="`open`, if left out."
+        ["open", "closed", "all"], required=False, help_text="Default: `open`."
     )
     subject = Text(required=False, max_length=120)
 

@@ -34,7 +34,7 @@ def step_facts(
         "escalation": escalation.pk,
         "title": summaries.format_title(escalation),
         "about": summaries.format_details(escalation),
-        "now_told": ", ".join(dict.fromkeys(names)) or "whoever the routes lead to",
+        "now_told": ", ".join(dict.fromkeys(names)) or "the recipients of the routes",
         "told_before": summaries.format_notified(escalation),
         "not_reached": "; ".join(dict.fromkeys(unreached)),
         "acknowledged": acknowledged,

@@ -49,9 +49,9 @@ def _decode_payload(body: bytes) -> Mapping[str, Any]:
         (text,) = form["payload"]
         payload = json.loads(text)
     except (ValueError, KeyError, RecursionError) as error:
-        raise InvalidPayload("There is no payload in it.") from error
+        raise InvalidPayload("The request has no payload.") from error
     if not isinstance(payload, dict):
-        raise InvalidPayload("The payload is no JSON object.")
+        raise InvalidPayload("The payload is not a JSON object.")
     return payload
 
 

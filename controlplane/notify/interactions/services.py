@@ -26,12 +26,11 @@ from .actions import ButtonAction
 from .payloads import ButtonPress
 
 NOT_CONNECTED = (
-    "Your Slack account is not connected to an active account here, so nothing was done. "
-    "An admin can connect it: your member ID goes into your user's “Slack user id”."
+    "Your Slack account is not connected to an active account here, so nothing changed. An admin"
+    " can connect it by entering your member ID as your user's “Slack user id”."
 )
 NOT_NOW = (
-    "This could not be carried out, or not be confirmed. Look at the console before you press the "
-    "button again."
+    "This failed or could not be confirmed. Check in the console before you press the button again."
 )
 
 log = structlog.get_logger(__name__)
@@ -119,7 +118,7 @@ def limit_statements(ends: float) -> Iterator[None]:
         if raw is not None and raw.info.transaction_status == TransactionStatus.INTRANS:
             left = ends - time.monotonic()
             if left <= 0:
-                raise Unavailable("This took too long; nothing was changed.")
+                raise Unavailable("This took too long. Nothing changed.")
             with context["connection"].wrap_database_errors:
                 raw.execute(f"SET LOCAL statement_timeout = {max(1, int(left * 1000))}")
         return execute(sql, params, many, context)

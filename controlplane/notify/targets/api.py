@@ -33,8 +33,8 @@ from .fields import Reference, TargetRequest
 from .resources import target_resource, target_resources
 from .services import NewSecret
 
-MASKED = "As much as may be shown; the rest may be a secret."
-ONCE = "Shown once: only if it is new, and null in a repeated answer and in a dry run."
+MASKED = "The visible part; the rest may be secret."
+ONCE = "Shown once, when it is new; null in a repeated response and in a dry run."
 HIDDEN_FROM_PROGRAMS = "A person's address is shown to signed-in people only."
 
 
@@ -44,15 +44,15 @@ class EscalationStepShape(serializers.Serializer[Any]):
 
 
 class ReachShape(serializers.Serializer[Any]):
-    who = serializers.CharField(allow_null=True, help_text="The person or channel it is now.")
+    who = serializers.CharField(allow_null=True, help_text="The current person or channel.")
     to = serializers.ListField(child=serializers.CharField())
-    why_not = serializers.CharField(allow_null=True, help_text="Why it reaches nobody.")
+    why_not = serializers.CharField(allow_null=True, help_text="Why it reaches no one.")
 
 
 class OnCallShiftShape(serializers.Serializer[Any]):
     person = serializers.CharField()
     since = serializers.DateTimeField()
-    until = serializers.DateTimeField(help_text="The next hand-over.")
+    until = serializers.DateTimeField(help_text="Time of the next handover.")
 
 
 class TransportKey(serializers.ChoiceField):
@@ -78,7 +78,7 @@ class TargetShape(serializers.Serializer[Target]):
     email = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
     slack_user_id = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
     address = serializers.CharField(required=False, help_text=HIDDEN_FROM_PROGRAMS)
-    transport = TransportKey(required=False, allow_null=True, help_text="How a channel is sent to.")
+    transport = TransportKey(required=False, allow_null=True, help_text="Transport of a channel.")
     members = serializers.ListField(child=serializers.CharField(), required=False)
     rotation_days = serializers.IntegerField(required=False, allow_null=True)
     rotation_starts_at = serializers.DateTimeField(required=False, allow_null=True)
@@ -131,7 +131,7 @@ class RouteShape(Resource[Route]):
 class TargetReference(serializers.Field[Reference, Any, Any, Any]):
     """A request field that names a target, by id (number) or name (text)."""
 
-    default_error_messages = {"invalid": "An id (a number) or a name (a text)."}
+    default_error_messages = {"invalid": "An id (number) or a name (string)."}
 
     def to_internal_value(self, data: Any) -> Reference:
         if isinstance(data, bool) or not isinstance(data, int | str):
@@ -148,12 +148,12 @@ class TargetBody(EmptyBody):
     response_shape = SavedTargetShape
 
     name = Text()
-    kind = Text(help_text="person, channel, on_call or escalation.")
+    kind = Text(help_text="One of person, channel, on_call, escalation.")
     description = Text(required=False)
-    user = Text(required=False, help_text="A person's account: its e-mail and Slack are used.")
+    user = Text(required=False, help_text="Account of a person, whose e-mail and Slack are used.")
     email = Text(required=False)
     slack_user_id = Text(required=False)
-    address = Text(required=False, help_text="Where a channel is reached.")
+    address = Text(required=False, help_text="Address of a channel.")
     members = serializers.ListField(child=TargetReference(), required=False)
     rotation_days = StrictIntegerField(required=False)
     rotation_starts_at = Instant(required=False)

@@ -17,12 +17,12 @@ ACTIONS = (AttentionAction("Set up notifications", PAGE, Power.ADMINISTER, "targ
 MAX_ITEMS = 300
 NO_RECIPIENTS = (
     "No notifications configured",
-    "No route and no escalation step reaches anybody: messages are shown only in this console. Set "
+    "No route or escalation step reaches anyone: messages are shown only in this console. Set "
     "up Slack, e-mail or a webhook, then choose who is on call.",
 )
 NO_ROUTE_RECIPIENTS = (
-    "No route reaches anybody",
-    "Only escalation steps notify somebody. Changes such as an engaged switch are shown only in "
+    "No route reaches anyone",
+    "Only escalation steps notify people. Changes such as an engaged switch are shown only in "
     "this console.",
 )
 
@@ -105,7 +105,7 @@ def _silent_severity(severity: str, ladder: list[Rung], since: datetime) -> Atte
     return AttentionItem(
         kind="escalation",
         severity="critical" if severity == "critical" else "warning",
-        title=f"No escalation step reaches anybody: {severity}",
+        title=f"No escalation step reaches anyone: {severity}",
         detail=f"Only routes notify. {missing}."
         if ladder
         else "It has no steps; only routes notify.",

@@ -104,12 +104,12 @@ def normalize_text(text: str) -> str:
 def _check_name(text: str, present: Target | None, errors: Errors) -> str:
     name = _check_text("name", text, MAX_NAME_LENGTH, errors)
     if not name:
-        errors["name"].append("Give it a name, as people on duty would say it.")
+        errors["name"].append("Enter a name that people on duty recognize.")
     taken = Target.objects.filter(name=name).first()
     if taken is not None and taken != present:
-        errors["name"].append(f"There is a target {name} already.")
+        errors["name"].append(f"A target named {name} already exists.")
     if present is not None and present.name in SEVERITIES and name != present.name:
-        errors["name"].append(f"{present.name} is the name of a severity and stays.")
+        errors["name"].append(f"{present.name} is the name of a severity and can't be changed.")
     return name
 
 
@@ -120,9 +120,11 @@ def _check_kind(kind: str, present: Target | None, errors: Errors) -> str:
     if present is None or present.kind == kind:
         return kind
     if Target.Kind.ESCALATION in (kind, present.kind):
-        errors["kind"].append("An escalation stays one, and nothing else becomes one.")
+        errors["kind"].append(
+            "An escalation can't become another kind, and other kinds can't become an escalation."
+        )
     elif kind != Target.Kind.PERSON and present.rotations.exists():
-        errors["kind"].append(f"{present.name} is in a rotation, so it has to stay a person.")
+        errors["kind"].append(f"{present.name} is in a rotation, so it must stay a person.")
     return kind
 
 
@@ -141,7 +143,7 @@ def _check_person(request: TargetRequest, errors: Errors) -> dict[str, Any]:
     if request.user.strip():
         account = User.objects.filter(username=request.user.strip().replace("\x00", "")).first()
         if account is None:
-            errors["user"].append(f"There is nobody named {request.user.strip()}.")
+            errors["user"].append(f"There is no person {request.user.strip()}.")
     columns: dict[str, Any] = {"user": account}
     for transport in TRANSPORTS.values():
         if transport.check_person is None:
@@ -171,7 +173,7 @@ def _check_channel(
     for other in destinations.channel_transports():
         for one in other.settings.fields if other.settings and other != transport else ():
             if request.settings.get(one.name) and not (one.is_flag or one.choices):
-                errors[one.name].append(f"Only an address of {other.key} has {one.noun}.")
+                errors[one.name].append(f"Only the transport {other.key} has {one.noun}.")
     try:
         if address and transport.check_address:
             address = transport.check_address(address)
@@ -202,9 +204,11 @@ def _check_rotation(
     if starts_at is None and request.members:
         starts_at = present.rotation_starts_at if present else None
         if starts_at is None:
-            errors["rotation_starts_at"].append("When the first of them begins: day and time.")
+            errors["rotation_starts_at"].append(
+                "Enter the day and time when the first person starts."
+            )
     elif starts_at is not None and not 1971 <= starts_at.year <= 2200:
-        errors["rotation_starts_at"].append("A day of this century.")
+        errors["rotation_starts_at"].append("This date is out of range.")
     return {"rotation_days": days, "rotation_starts_at": starts_at, "time_zone": zone}
 
 
@@ -230,7 +234,7 @@ def _check_steps(
         return []
     minutes = [after for after, _ in request]
     if any(later <= earlier for earlier, later in pairwise(minutes)):
-        errors["steps"].append("Each step comes later than the one before it.")
+        errors["steps"].append("Each step must come later than the one before.")
     if minutes[0] < 0 or minutes[-1] > MAX_MINUTES:
         errors["steps"].append(f"From 0 to {MAX_MINUTES} minutes: seven days.")
     found = []

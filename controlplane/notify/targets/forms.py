@@ -158,7 +158,9 @@ class OnCallForm(TargetForm):
         try:
             starts_at = datetime.fromisoformat(text)
         except ValueError as error:
-            raise forms.ValidationError("A day and a time, as 2026-11-23T09:00.") from error
+            raise forms.ValidationError(
+                "Enter a day and time, such as 2026-11-23T09:00."
+            ) from error
         if starts_at.tzinfo is None:
             zone = clock.load_time_zone(str(self.data.get("time_zone", "UTC")))
             starts_at = starts_at.replace(tzinfo=zone)

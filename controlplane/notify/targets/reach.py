@@ -108,7 +108,7 @@ def group_rungs(
 
 def _explain(found: Target, wanted: list[str]) -> str:
     if found.user is not None and not found.user.is_active:
-        return f"the account {found.user.username} is closed"
+        return f"the account {found.user.username} is deactivated"
     if not wanted:
         return "not set up"
     kinds = {destination.partition(":")[0] for destination in wanted}

@@ -96,7 +96,7 @@ def change_target(
     target = get_target(target_id)
     before, values_before = target_settings(target), _stored_values(target)
     if seen not in ("", settings_digest(target)):
-        raise Conflict("Somebody else changed this target meanwhile. Open it anew.")
+        raise Conflict("Someone else changed this target. Open it again.")
     checked = fields.check_target(asked, target)
     secret = _save_target(target, checked, asked)
     after, values = target_settings(target), _stored_values(target)
@@ -118,11 +118,14 @@ def remove_target(*, target_id: int, actor: Actor, now: datetime) -> None:
     _require_admin_and_lock(actor)
     target = get_target(target_id)
     if target.name in SEVERITIES and target.kind == Target.Kind.ESCALATION:
-        raise Conflict(f"{target.name} is what {target.name} messages climb; it can be changed.")
+        raise Conflict(
+            f"{target.name} is the escalation of {target.name} messages. It can be changed, but not"
+            " removed."
+        )
     users = usage.list_uses([target])[target.pk]
     if users:
         raise Conflict(
-            f"{target.name} is used by {', '.join(users)}. Take it out there first.", used_by=users
+            f"{target.name} is used by {', '.join(users)}. Remove it there first.", used_by=users
         )
     before = target_settings(target)
     target.delete()
@@ -151,7 +154,7 @@ def send_test(*, target_id: int, actor: Actor, now: datetime) -> SentTest:
         facts={
             "target": target.name,
             "by": actor.label,
-            "said": "Nothing to do: this is only a test.",
+            "said": "Nothing to do. This is only a test.",
             "path": "/targets/",
         },
         to=reached.to,
@@ -189,11 +192,17 @@ def add_route(
     event = event.strip() or "*"
     errors = fields.Errors(list)
     if not EVENT_PATTERN.fullmatch(event):
-        errors["event"].append("As switch.engaged, switch.* or *: small letters, dots, * and ?.")
+        errors["event"].append(
+            "Use lower-case letters, dots, * and ?, such as switch.engaged, switch.* or *."
+        )
     if scope and scope not in SCOPES:
-        errors["scope"].append(f"Empty for any, or one of: {', '.join(SCOPES.names)}.")
+        errors["scope"].append(
+            f"Leave empty for any scope, or use one of: {', '.join(SCOPES.names)}."
+        )
     if severity and severity not in SEVERITIES:
-        errors["severity"].append(f"Empty for any, or one of: {', '.join(SEVERITIES)}.")
+        errors["severity"].append(
+            f"Leave empty for any severity, or use one of: {', '.join(SEVERITIES)}."
+        )
     found = fields.find_target(target)
     if found is None:
         errors["target"].append(f"There is no target {target}.")
@@ -201,7 +210,7 @@ def add_route(
         raise InvalidInput(errors)
     where = {"event": event, "scope": scope, "severity": severity, "target": found}
     if Route.objects.filter(**where).exists():
-        raise Conflict(f"These messages go to {found.name} already.")
+        raise Conflict(f"These messages already go to {found.name}.")
     route = Route.objects.create(**where, created_at=now)
     _record_audit("route.created", found, actor, now, after=_describe_route(route))
     return route

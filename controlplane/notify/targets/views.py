@@ -62,7 +62,7 @@ def new_target(request: PersonRequest, kind: str) -> HttpResponse:
         request,
         form,
         lambda asked: services.create_target(asked=asked, actor=actor, now=db_now()),
-        "is added",
+        "added",
         context,
     )
 
@@ -92,9 +92,9 @@ def change_target(request: PersonRequest, target_id: int) -> HttpResponse:
         )
 
     try:
-        return _save_or_show(request, form, change, "is changed", context)
+        return _save_or_show(request, form, change, "changed", context)
     except Conflict as conflict:
-        return show_refusal(request, "Nothing was changed", conflict, "targets_page")
+        return show_refusal(request, "Nothing changed", conflict, "targets_page")
 
 
 @page_view("GET", "POST")
@@ -106,7 +106,7 @@ def remove_target(request: PersonRequest, target_id: int) -> HttpResponse:
             services.remove_target(target_id=target_id, actor=actor, now=db_now())
         except Conflict as conflict:
             return show_refusal(request, "Not removed", conflict, "targets_page")
-        return respond_done(request, f"{target.name} is removed.", PAGE)
+        return respond_done(request, f"{target.name} removed.", PAGE)
     context = {"target": target, "users": usage.list_uses([target])[target.pk]}
     return show(request, "core/target_remove.html", context)
 

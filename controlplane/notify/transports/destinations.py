@@ -12,7 +12,7 @@ from .base import TRANSPORTS, Transport
 from .channel_settings import SettingSpec
 from .failures import PermanentFailure
 
-DOCS_COLUMNS = ("destination", "needs", "one message per episode", "a doubtful send")
+DOCS_COLUMNS = ("destination", "needs", "one message per episode", "an unconfirmed send")
 
 
 def channel_transports() -> tuple[Transport, ...]:
@@ -41,7 +41,7 @@ def send_message(message: OutboxMessage) -> None:
     """Send a message by its destination's transport; raise a `DeliveryFailure` unless accepted."""
     transport = transport_for(message.destination)
     if not transport.reaches(message.destination):
-        raise PermanentFailure(f"{message.destination} is not configured any more")
+        raise PermanentFailure(f"{message.destination} is no longer configured")
     transport.send(message)
 
 

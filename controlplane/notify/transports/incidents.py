@@ -26,7 +26,7 @@ def region_setting(key: str, label: str) -> SettingSpec:
         name=f"{key}_region",
         label=f"{label} region",
         noun="a region",
-        help_text="us (if left out) or eu.",
+        help_text="us (default) or eu.",
         choices=(("us", "United States"), ("eu", "Europe")),
     )
 

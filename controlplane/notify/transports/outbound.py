@@ -123,11 +123,15 @@ def _call(
     except httpx.ConnectTimeout as error:
         raise TransientFailure(f"no connection within {CONNECT_SECONDS:g} s") from error
     except (httpx.TimeoutException, TimeoutError) as error:
-        raise TransientFailure("no answer in time; it may have arrived", in_doubt=True) from error
+        raise TransientFailure(
+            "no response in time; the message may have been delivered", in_doubt=True
+        ) from error
     except httpx.ConnectError as error:
-        raise TransientFailure("no connection") from error
+        raise TransientFailure("connection failed") from error
     except httpx.TransportError as error:
-        reason = f"the connection broke ({type(error).__name__}); it may have arrived"
+        reason = (
+            f"the connection broke ({type(error).__name__}); the message may have been delivered"
+        )
         raise TransientFailure(reason, in_doubt=True) from error
     except httpx.InvalidURL as error:
         raise PermanentFailure("the destination's URL is not valid") from error

@@ -135,7 +135,7 @@ def test_the_welcome_tells_the_chapter_and_the_rate_that_were_chosen(
 ) -> None:
     greeting = built(tmp_path, monkeypatch, DEMO_SCENARIO="letters", DEMO_RATE="7").greeting
 
-    assert "answer 7 questions a second" in greeting
+    assert "answer 7 questions per second" in greeting
     assert "letters plays at once" in greeting
     assert "story begins" not in greeting
 
@@ -164,7 +164,7 @@ def test_what_is_started_later_is_started_again_and_ended_with_the_rest(tmp_path
         assert first.start() > ready
 
         os.kill(int(first[1]), signal.SIGKILL)
-        run.wait_for("starting it again")
+        run.wait_for("restarting it")
         wait_until(lambda: run.output.count("lives as") > 1, 20, run)
         code, seconds = run.end()
 

@@ -42,7 +42,7 @@ COUNTED = """
 def demo(data: Path) -> Iterator[Run]:
     """A running demo without a scenario, whose services the console has heard from."""
     with start(data, command=DEMO, environment={"DEMO_SCENARIO": "off"}) as run:
-        run.wait_for("See who calls whom", READY_SECONDS)
+        run.wait_for("See the dependency map", READY_SECONDS)
         yield run
 
 
@@ -217,7 +217,7 @@ def test_a_second_demo_on_the_same_data_keeps_the_token(data: Path) -> None:
     texts = []
     for _ in range(2):
         with start(data, command=DEMO, environment={"DEMO_SCENARIO": "off"}) as run:
-            run.wait_for("See who calls whom", READY_SECONDS)
+            run.wait_for("See the dependency map", READY_SECONDS)
             texts.append(token.read_text())
             assert stat.S_IMODE(token.stat().st_mode) == 0o600
             assert texts[0].strip() not in run.output

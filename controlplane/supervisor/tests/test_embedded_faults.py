@@ -100,7 +100,7 @@ def test_a_killed_service_starts_again_at_its_address(data: Path, name: str) -> 
 
         os.kill(victim, signal.SIGKILL)
 
-        run.wait_for(f"{name} ended (killed by signal 9); starting it again")
+        run.wait_for(f"{name} stopped (killed by signal 9); restarting it")
         harness.wait_until(lambda: is_up(data), 10, run)
         harness.wait_until(lambda: answers(found["redis_url"]), 10, run)
         assert services(data) == found

@@ -86,7 +86,9 @@ def test_failure_is_one_line_and_stops_nothing(folder, npm, tmp_path, capsys):
     assert libraries.main(folder, tmp_path / "none.txt") == 0
 
     output = capsys.readouterr().out
-    assert output == "Plots are left out, tables stand in for them: npm error network is down\n"
+    assert (
+        output == "Plots are not available; tables are shown instead: npm error network is down\n"
+    )
     assert not (folder / "node_modules").exists()
 
 

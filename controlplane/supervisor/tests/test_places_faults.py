@@ -42,7 +42,7 @@ def test_as_root_a_closed_directory_stays_closed(closed_folder: Path) -> None:
         run.wait_until_ready()
         home = Path((data / "postgres-home").read_text().strip())
 
-        assert f"PostgreSQL's own user can't enter {data}: it lies in {home}" in run.output
+        assert f"PostgreSQL's user has no access to {data}, so its data is in {home}" in run.output
         assert home.parent == Path("/var/lib/switchgear")
         assert stat.S_IMODE(closed_folder.stat().st_mode) == 0o700
         assert stat.S_IMODE((home / "postgres").stat().st_mode) == 0o700

@@ -33,7 +33,7 @@ def test_ready_names_the_url_the_user_the_password_and_the_environment(tmp_path:
     environment = {**OUTSIDE_SERVICES, "ENVIRONMENT_NAME": "staging"}
 
     with start(tmp_path / "data", environment=environment) as run:
-        run.wait_for("Ctrl-C ends it.")
+        run.wait_for("Press Ctrl-C to stop.")
 
     for text in (
         "Environment: staging",
@@ -83,7 +83,7 @@ def test_a_child_that_ignores_sigterm_and_a_second_ctrl_c_stay_under_ten_seconds
 
         assert code == 0
         assert seconds < 9 - (APPLICATION_STOP_SECONDS - given)
-        assert "worker did not end in time and was killed" in run.output
+        assert "worker did not stop in time and was killed" in run.output
         assert_nothing_left(run)
 
 
@@ -113,7 +113,7 @@ def test_a_killed_web_process_starts_again_on_its_port(tmp_path: Path) -> None:
 
         os.kill(first, signal.SIGKILL)
 
-        run.wait_for("web ended (killed by signal 9); starting it again in 0.1 s")
+        run.wait_for("web stopped (killed by signal 9); restarting it in 0.1 s")
         harness.wait_until(lambda: not harness.is_free(run.port), 5)
         harness.wait_until(lambda: _answers(run.port), 5, run)
         assert web_pid(run.port) != first
@@ -133,7 +133,7 @@ def test_five_quick_deaths_end_the_run_with_the_last_words(tmp_path: Path) -> No
         code = run.wait(60)
 
         assert code == 1
-        assert run.output.count("beat ended (exit code 1); starting it again in") == 4
+        assert run.output.count("beat stopped (exit code 1); restarting it in") == 4
         reason = run.output.split("switchgear: ")[-1]
         assert reason.startswith("beat died 5 times in a row within 2 s of its start (exit code 1)")
         assert "no disk left in the drawer" in reason
@@ -148,7 +148,7 @@ def test_five_quick_deaths_end_nothing_once_there_is_something_to_serve(tmp_path
 
     with start(tmp_path / "data", stand_ins={"beat": dying}, environment=OUTSIDE_SERVICES) as run:
         run.wait_for("beat died 5 times in a row within 2 s of its start (exit code 1)")
-        run.wait_for("The run goes on, and retries beat.")
+        run.wait_for("Continuing, and retrying beat.")
 
         assert "no disk left in the drawer" in run.output
         assert _answers(run.port)
@@ -187,7 +187,7 @@ def test_a_web_process_that_never_gets_ready_ends_the_run(tmp_path: Path) -> Non
     with start(tmp_path / "data", stand_ins={"web": unready}, environment=environment) as run:
         assert run.wait(60) == 1
 
-    assert "the web process did not get ready" in run.output
+    assert "the web process was not ready" in run.output
     assert "Connection refused" in run.output
     assert "web:\n    thinking" in run.output
 

@@ -27,7 +27,7 @@ def test_a_damaged_file_is_set_aside_and_most_letters_survive(data: Path) -> Non
         os.kill(pid_of(url), signal.SIGKILL)
         damage(data)
 
-        run.wait_for("damaged ones are kept in")
+        run.wait_for("damaged files are kept in")
         harness.wait_until(lambda: answers(url), 10, run)
         assert LETTERS // 2 < redis.Redis.from_url(url).xlen(STREAM) < LETTERS
         assert web_answers(run.port)

@@ -82,5 +82,5 @@ def test_a_step_that_fails_is_tried_again_while_there_is_something_to_serve(kept
     )
 
     with start(kept, stand_ins={"migrate": failing}, environment=ENVIRONMENT) as run:
-        run.wait_for("migrate failed (exit code 1); trying again in 5 s:")
+        run.wait_for("migrate failed (exit code 1); retrying in 5 s:")
         run.wait_until_ready()

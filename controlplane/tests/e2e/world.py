@@ -93,7 +93,9 @@ def _ramps(kim: User) -> None:
         "feature:search", by=kim, plan=gated_plan({"type": "external", "gate": "smoke"})
     )
     run_workers(2)
-    first_gate_result(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
+    first_gate_result(
+        ramp, verdict="no_data", evidence={"why": "no observation of smoke has been reported yet"}
+    )
     start_ramp("feature:export", by=kim, plan=gated_plan({"type": "manual"}))
     run_workers(90)
 

@@ -134,7 +134,7 @@ def parameters(answer, place):
     if place.is_admin:
         return ["q"]
     if place.is_api:
-        known = re.search(rb"known here: ([\w, ]+)\.", answer.content)
+        known = re.search(rb"allowed: ([\w, ]+)\.", answer.content)
         return sorted(set(known[1].decode().split(", ")) - {"none"}) if known else []
     return sorted(name for name in Looked.names if name.isidentifier())
 

@@ -149,7 +149,7 @@ async def _read_counters(
     if good is None or total is None:
         return None
     if good > total:
-        raise InvalidResponse(f"good is {good:g} and more than total, which is {total:g}")
+        raise InvalidResponse(f"good ({good:g}) is more than total ({total:g})")
     return CounterReading(at, good, total)
 
 
@@ -165,13 +165,13 @@ async def _read_counter(
     except (UrlRefused, Unresolved) as refused:
         raise QueryFailed(str(refused), is_server_wide=True) from refused
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise QueryFailed("no connection", is_server_wide=True) from error
+        raise QueryFailed("connection failed", is_server_wide=True) from error
     except (TimeoutError, httpx.TimeoutException) as error:
-        raise QueryFailed(f"{name}: no answer within {RESPONSE_TIMEOUT_SECONDS:g} s") from error
+        raise QueryFailed(f"{name}: no response within {RESPONSE_TIMEOUT_SECONDS:g} s") from error
     except httpx.TransportError as error:
         raise QueryFailed(f"the connection broke ({type(error).__name__})") from error
     except httpx.InvalidURL as error:
-        raise QueryFailed("that is not a valid URL") from error
+        raise QueryFailed("not a valid URL") from error
     if status != httpx.codes.OK:
         raise QueryFailed(f"{name}: {responses.describe_failure(status, body)}")
     try:
@@ -188,5 +188,5 @@ async def _fetch(
         async for chunk in response.aiter_raw():
             body += chunk
             if len(body) > MAX_RESPONSE_BYTES:
-                raise QueryFailed("the answer is too long: write sum(…), which is one series")
+                raise QueryFailed("the response is too long: use sum(…), which returns one series")
         return response.status_code, body

@@ -29,19 +29,21 @@ def parse_counter(body: bytes) -> float | None:
     """
     data = _parse_document(body).get("data")
     if not isinstance(data, Mapping):
-        raise InvalidResponse("the answer has no data")
+        raise InvalidResponse("the response has no data")
     kind, result = data.get("resultType"), data.get("result")
     if kind not in {"vector", "scalar"} or not isinstance(result, list):
-        raise InvalidResponse(f"it is a {_one_line(kind)}, and must be a number at a moment")
+        raise InvalidResponse(
+            f"it returned a {_one_line(kind)}, but must return a number (instant vector)"
+        )
     if kind == "scalar":
         return _parse_value(result)
     if not result:
         return None
     if len(result) > 1:
-        raise InvalidResponse(f"it finds {len(result)} series, and must find one: write sum(…)")
+        raise InvalidResponse(f"it returned {len(result)} series, but must return one: use sum(…)")
     (series,) = result
     if not isinstance(series, Mapping) or "value" not in series:
-        raise InvalidResponse("it is a histogram, and must be a number")
+        raise InvalidResponse("it returned a histogram, but must return a number")
     return _parse_value(series["value"])
 
 
@@ -52,16 +54,16 @@ def describe_failure(status: int, body: bytes) -> str:
     except InvalidResponse:
         document = {}
     text = _one_line(document.get("error") or "")
-    return f"it answers {status}: {text}" if text else f"it answers {status}"
+    return f"status {status}: {text}" if text else f"status {status}"
 
 
 def _parse_document(body: bytes) -> Mapping[str, Any]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise InvalidResponse("the answer is no JSON: is that a Prometheus?") from error
+        raise InvalidResponse("the response is not JSON: is this a Prometheus server?") from error
     if not isinstance(document, Mapping):
-        raise InvalidResponse("the answer is none of Prometheus")
+        raise InvalidResponse("the response is not from Prometheus")
     return document
 
 
@@ -69,15 +71,15 @@ def _parse_value(pair: Any) -> float:
     """Return the second element of a pair `[time, value]`, such as `[1435781451.781, "1.5"]`."""
     text = pair[1] if isinstance(pair, list) and len(pair) == 2 else None
     if not isinstance(text, str):
-        raise InvalidResponse("the answer is none of Prometheus")
+        raise InvalidResponse("the response is not from Prometheus")
     is_number = len(text) <= MAX_NUMBER_LENGTH and _NUMBER.fullmatch(text)
     value = float(text) if is_number else math.nan
     if not math.isfinite(value):
-        raise InvalidResponse(f"its value is {_one_line(text)}, and must be a number")
+        raise InvalidResponse(f"its value is {_one_line(text)}, but must be a number")
     if value < 0:
-        raise InvalidResponse(f"its value is {_one_line(text)}, and a counter is not below zero")
+        raise InvalidResponse(f"its value is {_one_line(text)}, but a counter can't be negative")
     if value > MAX_VALUE:
-        raise InvalidResponse(f"its value is {_one_line(text)}, and must be at most 2^53")
+        raise InvalidResponse(f"its value is {_one_line(text)}, but must be at most 2^53")
     return value
 
 

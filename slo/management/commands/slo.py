@@ -31,7 +31,7 @@ def parse_moment(text: str) -> datetime:
         return csv_import.parse_moment(text.strip())
     except ValueError:
         raise ArgumentTypeError(
-            f"{text!r} is no time; write 2026-11-21T02:10:00Z, or Unix seconds."
+            f"{text!r} is not a time. Use 2026-11-21T02:10:00Z, or Unix seconds."
         ) from None
 
 
@@ -46,25 +46,34 @@ def parse_step(text: str) -> timedelta:
 
 
 class Command(ShellCommand):
-    help = "SLOs: import points from a file, or judge stored history again."
+    help = "Import points of an SLO from a file, or evaluate stored history again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", required=True)
-        points = kinds.add_parser("import-points", help="take in the history of an SLO")
+        points = kinds.add_parser("import-points", help="import the history of an SLO")
         points.add_argument("name")
         points.add_argument(
             "file", help="CSV with the columns ts,good,total (cumulative); - for standard input"
         )
-        past = kinds.add_parser("backtest", help="what the SLO's rules would have said")
+        past = kinds.add_parser("backtest", help="evaluate the SLO's rules on stored history")
         past.add_argument("name")
         past.add_argument(
-            "--start", type=parse_moment, help="the first tick; the first minute known"
+            "--start",
+            type=parse_moment,
+            help="first evaluation; by default the first stored minute",
         )
-        past.add_argument("--end", type=parse_moment, help="the last tick; the last minute known")
         past.add_argument(
-            "--step", type=parse_step, default=parse_step("60"), help="in seconds; 60"
+            "--end", type=parse_moment, help="last evaluation; by default the last stored minute"
         )
-        past.add_argument("--json", action="store_true", help="a JSON object a line, one a tick")
+        past.add_argument(
+            "--step",
+            type=parse_step,
+            default=parse_step("60"),
+            help="interval in seconds (default: 60)",
+        )
+        past.add_argument(
+            "--json", action="store_true", help="print one JSON object per evaluation"
+        )
 
     def handle(self, *args: Any, **options: Any) -> None:
         slo = Slo.objects.present().filter(name=options["name"]).first()
@@ -96,10 +105,10 @@ class Command(ShellCommand):
         start, end = options["start"], options["end"]
         if start is None or end is None:
             if sli is None or sli.first is None or sli.last is None:
-                raise CommandError(f"Nothing is known of {slo.name} yet; import points first.")
+                raise CommandError(f"{slo.name} has no data yet. Import points first.")
             start, end = start or end_of(sli.first), end or end_of(sli.last)
         if end < start:
-            raise CommandError("--end is before --start.", returncode=WRONG_ARGUMENT)
+            raise CommandError("--end must not be before --start.", returncode=WRONG_ARGUMENT)
         found = replay.evaluate_ticks(slo, start=start, end=end, step=options["step"])
         for at, evaluation in found:
             if options["json"]:

@@ -61,7 +61,7 @@ class DocumentIndex:
             return make_entry(raw, place)
         found = self.entries.get((kind, str(raw[reference])))
         if found is None:
-            self.wrong(f"{place}.{reference}", f"There is no {kind} of that name among these.")
+            self.wrong(f"{place}.{reference}", f"There is no {kind} of this name in the documents.")
         return found
 
 
@@ -84,17 +84,19 @@ def index_documents(documents: Sequence[Any]) -> DocumentIndex:
             continue
         entry = make_entry(raw, place)
         if not entry.name:
-            index.wrong(f"{place}.metadata.name", "Give it a name.")
+            index.wrong(f"{place}.metadata.name", "Add a name.")
         elif (kind, entry.name) in index.entries:
-            index.wrong(f"{place}.metadata.name", f"There is another {kind} of that name.")
+            index.wrong(f"{place}.metadata.name", f"There is another {kind} of this name.")
         else:
             index.entries[kind, entry.name] = entry
             if kind == SLO:
                 index.slos.append(entry)
             elif kind in LEFT_OUT:
-                index.remark(place, f"The {kind} {entry.name} was left out: it is not kept here.")
+                index.remark(
+                    place, f"The {kind} {entry.name} was ignored: this kind is not supported."
+                )
     if not index.slos and not index.errors:
-        index.wrong("documents", "There is no SLO among these.")
+        index.wrong("documents", "The documents contain no SLO.")
     return index
 
 

@@ -23,16 +23,16 @@ def read_source(
     """
     spec, at = indicator.spec, f"{indicator.place}.spec"
     if "thresholdMetric" in spec:
-        message = "A threshold on a figure has no events to count; take a ratioMetric"
+        message = "A thresholdMetric counts no events. Use a ratioMetric"
         index.wrong(f"{at}.thresholdMetric", f"{message}, good of total.")
         return None
     ratio = as_mapping(spec.get("ratioMetric"))
     at = f"{at}.ratioMetric"
     if "raw" in ratio:
-        index.wrong(f"{at}.raw", "A share that is counted already can't be; give good and total.")
+        index.wrong(f"{at}.raw", "A ready-made ratio can't be used. Give good and total.")
         return None
     if ratio.get("counter") is False:
-        index.wrong(f"{at}.counter", "Must be true: what is read here are counters that only grow.")
+        index.wrong(f"{at}.counter", "Must be true: only growing counters are supported.")
         return None
     which = next((name for name in ("good", "bad") if name in ratio), "")
     if not which or "total" not in ratio:
@@ -45,8 +45,8 @@ def read_source(
     kinds = {one.get("type", PROMETHEUS), total.get("type", PROMETHEUS)}
     if kinds != {PROMETHEUS}:
         if kinds != {OURS}:
-            foreign = ", ".join(sorted(map(str, kinds - {PROMETHEUS, OURS}))) or "one of both"
-            message = f"{foreign} can't be read here; its counters have to be pushed."
+            foreign = ", ".join(sorted(map(str, kinds - {PROMETHEUS, OURS}))) or "only one of them"
+            message = f"{foreign} is not supported as a source; push its counters."
             index.remark(indicator.place, message)
         return {"type": PUSH}
     return _read_prometheus(index, indicator, which, (one, total), server, at)
@@ -63,7 +63,7 @@ def _read_prometheus(
     specs = (as_mapping(metric.get("spec")) for metric in metrics)
     one, total = (_first_text(spec, QUERIES).strip() for spec in specs)
     if not one or not total:
-        index.wrong(at, "Write the queries at metricSource.spec.query.")
+        index.wrong(at, "The query must be at metricSource.spec.query.")
         return None
     details = (
         {**as_mapping(metric.get("spec")), **as_mapping(metric.get("connection"))}
@@ -71,8 +71,8 @@ def _read_prometheus(
     )
     url = next((found for one in details if (found := _first_text(one, ADDRESSES))), server)
     if not url:
-        message = "No Prometheus is named for it, by a DataSource or beside"
-        index.remark(indicator.place, f"{message}; its counters have to be pushed.")
+        message = "No Prometheus URL is given, by a DataSource or in the request"
+        index.remark(indicator.place, f"{message}; push its counters.")
         return {"type": PUSH}
     # The counter of bad events often does not exist until the first one.
     good = one if which == "good" else f"({total}) - (({one}) or vector(0))"
@@ -85,7 +85,7 @@ def _read_metric(
     """Return a metric's `type`, `spec` and data source's `connection`; None if it has no source."""
     metric = as_mapping(raw.get("metricSource"))
     if not metric:
-        index.wrong(f"{place}.metricSource", "Say where it is counted.")
+        index.wrong(f"{place}.metricSource", "Add a metricSource.")
         return None
     found = {"type": PROMETHEUS, **metric, "connection": {}}
     if reference := metric.get("metricSourceRef"):

@@ -53,13 +53,13 @@ def parse_documents(raw: Sequence[Any], *, server: str = "") -> documents.Parsed
     document and field.
     """
     if len(raw) > MAX_DOCUMENTS:
-        raise InvalidInput({"documents": [f"At most {MAX_DOCUMENTS:,} at once."]})
+        raise InvalidInput({"documents": [f"At most {MAX_DOCUMENTS:,} documents per import."]})
     index = index_documents(raw)
     slos: dict[str, documents.Document] = {}
     for entry in index.slos:
         for place, name, fields in _read_objectives(index, entry, server):
             if name in slos:
-                index.wrong(place, f"There is another SLO {name} among these.")
+                index.wrong(place, f"The documents contain another SLO {name}.")
                 continue
             try:
                 slos[name] = documents.validate(name, fields)
@@ -78,7 +78,7 @@ def _read_objectives(
     spec, at = entry.spec, f"{entry.place}.spec"
     method = spec.get("budgetingMethod", OCCURRENCES)
     if method != OCCURRENCES:
-        message = "Only Occurrences: events are counted here, not the time slices that were good."
+        message = "Only Occurrences is supported: events are counted, not time slices."
         index.wrong(f"{at}.budgetingMethod", message)
         return
     objectives = spec.get("objectives")
@@ -106,7 +106,7 @@ def _read_objectives(
         if rules is not None:
             fields["rules"] = rules
         else:
-            index.remark(entry.place, "It has no alert policies; the usual rules were taken.")
+            index.remark(entry.place, "It has no alert policies; the default rules were used.")
         if len(index.errors) == errors_before:
             name = entry.name
             if number:
@@ -121,7 +121,7 @@ def _find_indicator(
 ) -> OpenSloEntry | None:
     """Return the indicator of an objective, else that of its SLO; without one, add an error."""
     if any(name in objective for name in ("timeSliceTarget", "timeSliceWindow")):
-        message = "Time slices are not counted here; take Occurrences of good and total events."
+        message = "Time slices are not supported. Use Occurrences of good and total events."
         index.wrong(f"{place}.timeSliceTarget", message)
         return None
     within, at = entry.spec, f"{entry.place}.spec"
@@ -131,7 +131,7 @@ def _find_indicator(
         return index.resolve(SLI, within, "indicatorRef", at)
     if "indicator" in within:
         return index.resolve(SLI, within["indicator"], "indicatorRef", f"{at}.indicator")
-    index.wrong(f"{at}.indicator", "Say what is counted: an indicator, or an indicatorRef.")
+    index.wrong(f"{at}.indicator", "Add an indicator, or an indicatorRef.")
     return None
 
 
@@ -161,14 +161,14 @@ def _read_service(index: DocumentIndex, entry: OpenSloEntry) -> str:
     if not slug:
         index.wrong(f"{entry.place}.spec.service", "Must be the name of a service.")
     else:
-        index.remark(entry.place, f"Its service {raw!r} is written {slug} here.")
+        index.remark(entry.place, f"Its service {raw!r} was imported as {slug}.")
     return slug
 
 
 def _read_days(index: DocumentIndex, raw: Any, place: str) -> int:
     windows = raw if isinstance(raw, list) else [raw] if raw is not None else []
     if not windows:
-        index.remark(place, "No period is named; 30 days were taken.")
+        index.remark(place, "It has no time window; 30 days were used.")
         return 30
     window = as_mapping(windows[0])
     written = _WINDOW.fullmatch(str(window.get("duration")))
@@ -181,18 +181,20 @@ def _read_days(index: DocumentIndex, raw: Any, place: str) -> int:
         index.wrong(f"{place}.duration", "Must be whole days.")
         return 30
     if unit in "MQY":
-        index.remark(place, f"{window['duration']} was taken for {days} days.")
+        index.remark(place, f"{window['duration']} was converted to {days} days.")
     if window.get("isRolling") is False or "calendar" in window:
-        index.remark(place, "A calendar's period was taken for a rolling one of that length.")
+        index.remark(
+            place, "The calendar window was replaced by a rolling window of the same length."
+        )
     return days
 
 
 def _read_target(index: DocumentIndex, objective: Mapping[str, Any], place: str) -> Any:
     """Return the target of an objective as a share, not validated yet."""
     if "op" in objective or "value" in objective:
-        index.remark(place, "op and value were left out: they are about a threshold metric.")
+        index.remark(place, "op and value were ignored: they apply to threshold metrics only.")
     if "compositeWeight" in objective:
-        index.remark(place, "compositeWeight was left out: each objective is an SLO of its own.")
+        index.remark(place, "compositeWeight was ignored: each objective is an SLO of its own.")
     percent = objective.get("targetPercent")
     if "target" in objective or percent is None:
         return objective.get("target")
@@ -233,10 +235,10 @@ def _read_conditions(index: DocumentIndex, policy: OpenSloEntry) -> Iterator[Ope
         index.wrong(f"{at}.conditions", "Must be a list with at least one condition.")
         return
     if spec.get("alertWhenNoData"):
-        message = "alertWhenNoData was left out: where nothing is known, nothing fires."
+        message = "alertWhenNoData was ignored: rules don't fire without data."
         index.remark(policy.place, message)
     if spec.get("notificationTargets"):
-        message = "notificationTargets were left out: who is told is said under Routes."
+        message = "notificationTargets were ignored: set recipients under Notifications."
         index.remark(policy.place, message)
     for number, one in enumerate(conditions):
         found = index.resolve(CONDITION, one, "conditionRef", f"{at}.conditions.{number}")
@@ -254,10 +256,15 @@ def _read_rule(index: DocumentIndex, condition: OpenSloEntry) -> dict[str, Any] 
         index.wrong(f"{at}.op", "Must be gt: a rule fires above its burn rate.")
         return None
     if spec.get("op") == "gte":
-        index.remark(condition.place, "gte was taken for gt: just at its burn rate nothing fires.")
+        index.remark(
+            condition.place, "gte was replaced by gt: a rule doesn't fire exactly at its burn rate."
+        )
     short = condition.note(SHORT)
     if spec.get("alertAfter") and not short:
-        message = "alertAfter was left out: an alert opens as soon as a short window burns as well."
+        message = (
+            "alertAfter was ignored: an alert opens as soon as the short window also exceeds the"
+            " burn rate."
+        )
         index.remark(condition.place, message)
     severity = str(condition.spec.get("severity") or TICKET).lower()
     return {

@@ -131,10 +131,10 @@ def test_without_times_it_is_all_that_is_known():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--start", "soon"), "is no time"),
+        (("--start", "soon"), "is not a time"),
         (("--step", "0"), "whole number of seconds"),
-        (("--start", "100", "--end", "40"), "--end is before --start"),
-        ((), "Nothing is known"),
+        (("--start", "100", "--end", "40"), "--end must not be before --start"),
+        ((), "has no data yet"),
     ],
 )
 def test_what_can_not_be_done_is_said_in_a_line(arguments, message):

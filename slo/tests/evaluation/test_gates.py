@@ -66,14 +66,14 @@ def test_an_slo_that_nobody_has_made_is_no_data_and_says_so():
     observation = read_answer(create_gate())
 
     assert observation.verdict == NO_DATA
-    assert observation.evidence["why"] == "there is no SLO core"
+    assert observation.evidence["why"] == "the SLO core doesn't exist"
 
 
 def test_an_slo_that_was_removed_is_none():
     factories.slo("core")
     Sli.objects.get().slo.__class__.objects.update(removed_at=NOW)
 
-    assert read_answer(create_gate()).evidence["why"] == "there is no SLO core"
+    assert read_answer(create_gate()).evidence["why"] == "the SLO core doesn't exist"
 
 
 def test_without_events_there_is_no_data():

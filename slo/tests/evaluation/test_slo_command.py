@@ -60,7 +60,7 @@ def test_fifteen_per_cent_for_ten_minutes(tmp_path):
     (line,) = run_command("import-points", "core", write_csv(tmp_path / "p.csv", 0.15, 10))
     ticks = backtested("core", 10)
 
-    assert line == f"core: {DAYS * 1440 + 71} points taken in"
+    assert line == f"core: {DAYS * 1440 + 71} points imported"
     assert firing_ticks(ticks, 0, 1) == list(range(6, 15))
     assert firing_ticks(ticks, 2) == []
 
@@ -91,7 +91,7 @@ def test_the_same_file_again_changes_nothing(tmp_path):
 
     (line,) = run_command("import-points", "core", path)
 
-    assert "0 points taken in" in line
+    assert "0 points imported" in line
     assert list(CounterMinute.objects.order_by("minute").values_list()) == before
 
 
@@ -99,7 +99,7 @@ def test_points_may_come_by_standard_input(monkeypatch):
     factories.slo("core", rules=RULES)
     monkeypatch.setattr("sys.stdin", StringIO(f"{NOON * 60},1,1\n{NOON * 60 + 60},2,2\n"))
 
-    assert run_command("import-points", "core", "-") == ["core: 2 points taken in"]
+    assert run_command("import-points", "core", "-") == ["core: 2 points imported"]
 
 
 @pytest.mark.django_db(transaction=True)

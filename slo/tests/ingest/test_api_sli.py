@@ -213,7 +213,7 @@ def test_token_that_is_limited_pushes_for_its_own_services(
     response = limited_to("core").post("/sli/", {"points": [named]})
 
     assert response.status_code == status
-    assert ("may not speak for gateway" in response.text) == (status == 403)
+    assert ("can't act for gateway" in response.text) == (status == 403)
     assert Series.objects.exists() == (status == 200)
 
 

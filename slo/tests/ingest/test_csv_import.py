@@ -44,8 +44,7 @@ def test_same_file_again_adds_nothing_and_a_longer_one_what_is_new(sli: Sli) -> 
     compaction.compact_minutes(NOW, most=1000)
 
     assert (
-        str(import_lines(sli, *minute_lines(range(100))))
-        == "0 points taken in, 100 were known already"
+        str(import_lines(sli, *minute_lines(range(100)))) == "0 points imported, 100 already known"
     )
     assert import_lines(sli, *minute_lines(range(50, 120))).new == 20
 

@@ -39,9 +39,9 @@ def test_latency_slo_counts_what_took_at_most_its_threshold(slow: Sli) -> None:
 @pytest.mark.parametrize(
     ("buckets", "fields"),
     [
-        ({"1000": 1, "2500": 1, "5000": 1, "+Inf": 2}, "nearest end at 2500 and 5000 ms"),
-        ({"1000": 1, "+Inf": 2}, "nearest end at 1000 ms"),
-        ({"5000": 1, "+Inf": 2}, "nearest end at 5000 ms"),
+        ({"1000": 1, "2500": 1, "5000": 1, "+Inf": 2}, "nearest are 2500 and 5000 ms"),
+        ({"1000": 1, "+Inf": 2}, "nearest are 1000 ms"),
+        ({"5000": 1, "+Inf": 2}, "nearest are 5000 ms"),
         ({"+Inf": 2}, "No bucket ends at 3000 ms, the SLO's threshold."),
     ],
 )

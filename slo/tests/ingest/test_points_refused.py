@@ -34,7 +34,7 @@ def test_request_tells_of_so_many_boots_of_a_source(
     result = push({"boot": "1"}, {"boot": "2"}, {"boot": "3"}, {"boot": "1"}, {"source": "b"})
 
     assert result["refused"] == [
-        {"index": 2, "error": "A request may tell of 2 boots of one source."}
+        {"index": 2, "error": "A request can contain at most 2 boots of one source."}
     ]
     assert Series.objects.count() == 3
 

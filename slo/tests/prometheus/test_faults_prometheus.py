@@ -145,7 +145,7 @@ def test_what_was_scraped_is_counted(tmp_path):
         slo("app", source={**source, "good": "sum(("})
         poller.poll_due(now + 4 * MINUTE)
         sli.refresh_from_db()
-        assert sli.source_error.startswith("good: it answers 400: ")
+        assert sli.source_error.startswith("good: status 400: ")
         assert "parse error" in sli.source_error
 
 

@@ -124,7 +124,7 @@ def test_server_that_fails_is_asked_again_for_the_same_minutes_but_not_at_once(c
     failed = BEGAN + MINUTE
     assert poller.poll_due(failed) == 0
     sli.refresh_from_db()
-    assert sli.source_error.startswith("good: it answers 503")
+    assert sli.source_error.startswith("good: status 503")
     counting.status, before = 200, len(counting.requests)
     poller.poll_due(failed + timedelta(seconds=5))
     assert len(counting.requests) == before
@@ -142,7 +142,7 @@ def test_one_that_is_away_stops_no_other(counting):
 
     away.refresh_from_db()
     reachable.refresh_from_db()
-    assert (away.source_error, away.polled_to) == ("no connection", None)
+    assert (away.source_error, away.polled_to) == ("connection failed", None)
     assert (reachable.source_error, reachable.polled_to) == ("", FIRST)
 
 

@@ -128,7 +128,7 @@ class TestForms:
             ({"switch": "global:all"}, 422, "The global switch can't be drilled"),
             ({"switch": "finance"}, 422, "Must be one of"),
             ({"reason": ""}, 422, "A reason is required"),
-            ({"every": "soon"}, 422, "Write a whole number"),
+            ({"every": "soon"}, 422, "Use a whole number"),
             ({"switch": "segment:busy"}, 409, "already running"),
         ],
     )

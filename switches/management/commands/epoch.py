@@ -11,8 +11,8 @@ from switches.models import Publication
 
 class Command(ShellCommand):
     help = (
-        "Begin a new epoch after a backup was restored (see docs/restore.md): services and data "
-        "planes that saw later versions take the restored state only then."
+        "Begin a new epoch after restoring a backup (see docs/restore.md). Without it, services and"
+        " data planes that have seen later versions ignore the restored state."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:

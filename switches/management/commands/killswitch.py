@@ -227,8 +227,8 @@ def _describe_effect(effect: SwitchEffect) -> Iterator[str]:
     if effect.measured:
         were, have = ("was", "has") if effect.measured == 1 else ("were", "have")
         yield (
-            f"of the {effect.measured} that {were} there before the commit and {have} confirmed it:"
-            f" half within {effect.p50_ms} ms, 99 % within {effect.p99_ms} ms"
+            f"of the {effect.measured} that {were} running before the commit and {have} confirmed"
+            f" it: half within {effect.p50_ms} ms, 99 % within {effect.p99_ms} ms"
         )
 
 

@@ -19,16 +19,18 @@ WRONG_ARGUMENT = 2
 
 
 class Command(ShellCommand):
-    help = "Make, keep and print the weekly report; with --send also tell everybody, once."
+    help = "Generate, store and print the weekly report; with --send, also send it once."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", required=True)
-        weekly = kinds.add_parser("weekly", help="the report of an ISO week")
-        weekly.add_argument("--week", help="as 2026-W47; the last complete week unless told")
+        weekly = kinds.add_parser("weekly", help="report of an ISO week")
         weekly.add_argument(
-            "--send", action="store_true", help="tell it as well, unless that was done"
+            "--week", help="week such as 2026-W47 (default: the last complete week)"
         )
-        weekly.add_argument("--json", action="store_true", help="print the API's resource")
+        weekly.add_argument(
+            "--send", action="store_true", help="also send it, unless it was sent before"
+        )
+        weekly.add_argument("--json", action="store_true", help="print JSON as in the API")
 
     def handle(self, *args: Any, **options: Any) -> None:
         now = db_now()
@@ -43,7 +45,7 @@ class Command(ShellCommand):
             self.line(line)
         self.line()
         signed = f"signed by {report.signed_by}" if report.signed_at else "not signed off"
-        status = "told now" if sent else "told before" if report.sent_at else "kept, not told"
+        status = "sent now" if sent else "sent before" if report.sent_at else "stored, not sent"
         self.line(f"{status}; {signed}; audit anchor {report.anchor_id}:{report.anchor_hash}")
 
     def _week(self, written: str | None, running: Week) -> Week:

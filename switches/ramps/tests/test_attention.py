@@ -69,7 +69,7 @@ def test_one_that_holds_says_why_since_when_and_when_it_goes_back():
     assert (item.kind, item.severity) == ("ramp_holding", "warning")
     assert item.path == f"/ramps/{ramp.pk}/"
     assert item.title == "The ramp of feature:chat holds at 5 %, step 1 of 3"
-    assert "nobody has reported smoke yet" in item.detail
+    assert "no observation of smoke has been reported yet" in item.detail
     assert timedelta() <= item.since - (now + 6 * MINUTE) < MINUTE
     assert item.due_at == item.since + HOUR
 

@@ -111,7 +111,7 @@ def test_hold_says_what_is_missing_and_until_when_it_waits(slack, kim):
 
     text = head(slack)["text"]
     assert "RAMPING 5 %, step 1 of 3: it HOLDS" in text
-    assert "No data: external gate smoke: nobody has reported smoke yet" in text
+    assert "No data: external gate smoke: no observation of smoke has been reported yet" in text
     ends = (held_at + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M")
     assert f"*Engaged again unless it continues by:* {ends}" in text
     (message,) = OutboxMessage.objects.filter(event="ramp.held")
@@ -228,7 +228,7 @@ def test_viewer_may_not_abort(slack, in_slack, kim):
 
     reply = in_slack("viewer", "vic").press("abort_ramp", button_of(slack, "abort_ramp"))
 
-    assert "Your role, viewer, may not" in reply
+    assert "Your role, viewer, can't" in reply
     assert Episode.objects.get().allow_percent == 5
 
 
@@ -242,7 +242,7 @@ def test_value_that_names_no_ramp_does_nothing(in_slack, kim, value):
 
 def asked_in_slack(slack):
     """Return the Slack message that requests the approval of a manual gate."""
-    (message,) = [sent for sent in slack.messages if "Approval wanted" in sent["text"]]
+    (message,) = [sent for sent in slack.messages if "Approval requested" in sent["text"]]
     return message
 
 

@@ -132,7 +132,7 @@ class TestTimeline:
         content = text(page(browser_as("viewer").get(ramp_path(ramp))))
 
         assert "Holding" in content
-        assert "nobody has reported smoke yet" in content
+        assert "no observation of smoke has been reported yet" in content
         assert "after 1 h without data the switch is engaged again" in content
 
     def test_aborted_one_stays_to_be_read_and_asks_no_more(self):
@@ -234,7 +234,7 @@ class TestAbort:
         response = browser_as("operator").post(ramp_path(ramp, "abort/"), follow=True)
 
         assert response.redirect_chain == [(FINANCE, 302)]
-        assert "0 % flows: segment:finance is engaged again, as of version 3." in page(response)
+        assert "Ramp aborted: segment:finance is engaged again, in version 3." in page(response)
         assert Episode.objects.get().allow_percent == 0
         entry = AuditEntry.objects.filter(action="ramp.aborted").get()
         assert "Aborted on the console" in entry.reason
@@ -245,7 +245,7 @@ class TestAbort:
         response = browser_as("operator").post(ramp_path(ramp, "abort/"), headers=PART)
 
         assert response.status_code == 204
-        assert "0 % flows" in response["HX-Trigger"]
+        assert "Ramp aborted" in response["HX-Trigger"]
 
     def test_second_press_is_told_what_happened(self):
         ramp = start_ramp()
@@ -262,7 +262,7 @@ class TestAbort:
 
         response = browser_as("operator").post(ramp_path(ramp, "abort/"), follow=True)
 
-        assert "The ramp is withdrawn: global:all stays engaged." in page(response)
+        assert "Ramp withdrawn: global:all stays engaged." in page(response)
         assert Approval.objects.get().state != "pending"
 
     def test_viewer_may_not_and_sees_no_button(self):
@@ -319,7 +319,7 @@ class TestOther:
             ramp_path(ramp, "advance/"), {"reason": REASON_TO_DO}, follow=True
         )
 
-        assert "On to step 2: 100 % of segment:finance flows." in page(response)
+        assert "Step 2 started: 100 % of segment:finance is allowed." in page(response)
 
     def test_operator_may_not_advance(self):
         ramp = start_ramp()

@@ -30,7 +30,7 @@ def test_without_a_week_it_makes_and_prints_the_last_complete_one_and_tells_nobo
     output = report()
 
     assert f"Weekly report {running.later(-1)}" in output
-    assert "kept, not told" in output
+    assert "stored, not sent" in output
     assert WeeklyReport.objects.get().sent_at is None
 
 
@@ -48,7 +48,7 @@ def test_rows_carry_the_address_of_their_page(running, settings):
 def test_send_without_anybody_to_tell_keeps_it_and_says_so(running):
     output = report("--send")
 
-    assert "kept, not told;" in output
+    assert "stored, not sent;" in output
     assert WeeklyReport.objects.get().sent_at is None
 
 
@@ -57,8 +57,8 @@ def test_send_keeps_it_and_tells_it_once(running, by_bot):  # noqa: F811
 
     report_row = WeeklyReport.objects.get()
     assert (report_row.week, report_row.final) == (str(running.later(-1)), True)
-    assert "told now" in first
-    assert "told before" in again
+    assert "sent now" in first
+    assert "sent before" in again
     assert f"audit anchor {report_row.anchor_id}:{report_row.anchor_hash}" in again
     made = AuditEntry.objects.get(action="report.generated")
     assert (made.actor_type, made.actor_name.partition(":")[0]) == ("system", "shell")

@@ -104,7 +104,7 @@ def test_one_that_nobody_can_be_told_of_waits_and_lives(settings):
 
     job = the_job()
     assert (job.state, job.heartbeat_at) == ("holding", DUE + 19 * 30 * SECOND)
-    assert "No route leads anywhere" in job.hold_reason
+    assert "No route reaches anyone" in job.hold_reason
     assert job.attempts == 2
 
 

@@ -130,7 +130,7 @@ def test_an_approver_signs_by_a_plain_form(kept, week):
 
     response = ayse.post(f"{kept}sign/", {"comment": "read\x00 it"}, follow=True)
 
-    assert f"{week} is signed off." in page(response)
+    assert f"{week} signed off." in page(response)
     assert "Signed off by" in page(response)
     assert WeeklyReport.objects.get().comment == "read it"
 
@@ -143,7 +143,7 @@ def test_form_of_a_report_that_was_made_anew_since_signs_nothing(kept):
     response = ayse.post(f"{kept}sign/", {"anchor_id": report.anchor_id - 1})
 
     assert response.status_code == 409
-    assert "made anew since you opened it" in page(response)
+    assert "generated again since you opened it" in page(response)
     assert WeeklyReport.objects.get().signed_at is None
 
 

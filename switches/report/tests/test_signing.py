@@ -108,7 +108,7 @@ def test_a_report_made_anew_since_it_was_read_is_not_signed():
     services.generate_report(week=WEEK, actor=SHELL, now=make_moment(4))
     ayse = person("approver", "ayse").as_actor()
 
-    with pytest.raises(Conflict, match="made anew since you opened it"):
+    with pytest.raises(Conflict, match="generated again since you opened it"):
         services.sign_report(week=WEEK, comment="", anchor_id=read, actor=ayse, now=DUE)
 
     assert WeeklyReport.objects.get().signed_at is None

@@ -87,7 +87,7 @@ def test_every_step_works_without_a_script(desks):
     page.get_by_label("Why it is safe now").fill("Vendor confirms recovery")
     page.get_by_role("button", name="Begin the ramp of segment:finance").click()
     expect(
-        page.get_by_text("segment:finance ramps: services are told to let 5 % flow.")
+        page.get_by_text("segment:finance is ramping: services are told to let 5 % flow.")
     ).to_be_visible()
 
 

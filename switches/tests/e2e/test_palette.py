@@ -212,7 +212,7 @@ def test_dead_console_is_told_and_traps_nobody(desks):
     desk.context.set_offline(True)
 
     page.keyboard.press("Control+k")
-    expect(page.locator("#palette-list")).to_contain_text("The console did not answer")
+    expect(page.locator("#palette-list")).to_contain_text("The console did not respond")
     page.keyboard.press("Escape")
 
     expect(page.locator("#palette")).to_be_hidden()
@@ -228,7 +228,7 @@ def test_one_that_is_late_is_given_up_and_who_is_signed_out_is_told_so(desks):
     page.clock.install()
     page.keyboard.press("Control+k")
     page.clock.run_for(8_200)
-    expect(page.locator("#palette-list")).to_contain_text("The console did not answer")
+    expect(page.locator("#palette-list")).to_contain_text("The console did not respond")
 
     page.unroute("**/find/**")
     desk.context.clear_cookies(name="sessionid")

@@ -45,7 +45,7 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
     expect(panel.locator(".ramp__step").first).to_contain_text("Passed")
 
     page.keyboard.press("a")
-    expect(page.locator(".toast").last).to_contain_text("0 % flows: segment:finance is engaged")
+    expect(page.locator(".toast").last).to_contain_text("Ramp aborted: segment:finance is engaged")
     expect(page.locator(".switch-head .state")).to_have_text("Engaged")
     expect(panel).to_contain_text("on the console.")
     assert Episode.objects.get().allow_percent == 0
@@ -54,7 +54,9 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
 def test_verdicts_change_under_open_details_and_the_focus(desks):
     kim = engaged("feature:other")
     ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}), by=kim)
-    first_gate_result(ramp, verdict="no_data", evidence={"why": "nobody has reported smoke yet"})
+    first_gate_result(
+        ramp, verdict="no_data", evidence={"why": "no observation of smoke has been reported yet"}
+    )
     page = desks.open_desk(kim).open(f"/ramps/{ramp.pk}/")
     gate = page.locator(".gate")
     expect(gate).to_contain_text("No data")
@@ -124,7 +126,7 @@ def test_without_a_script_it_is_released_and_aborted_all_the_same(desks):
 
     page.get_by_role("button", name="Abort ramp").click()
 
-    expect(page.locator(".toast")).to_contain_text("0 % flows: segment:finance is engaged again")
+    expect(page.locator(".toast")).to_contain_text("Ramp aborted: segment:finance is engaged again")
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

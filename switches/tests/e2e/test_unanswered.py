@@ -10,7 +10,7 @@ from switches.tests.browsers import REASON, engaged
 from switches.tests.e2e.test_stale import forgive
 
 pytestmark = pytest.mark.e2e
-SAID = "The console does not answer."
+SAID = "The console does not respond."
 
 
 def refuse_requests(page):
@@ -34,7 +34,7 @@ def test_engaging_without_an_answer_says_so_at_once_with_the_lines_for_a_shell(d
     expect(dialog).to_contain_text("switchgear engage segment:KEY")
     expect(dialog).to_contain_text("manage.py killswitch engage --segment KEY")
     expect(dialog).to_contain_text("SWITCHGEAR_FORCE_ENGAGED=segment:KEY")
-    expect(dialog.get_by_role("heading", name="The console does not answer")).to_be_focused()
+    expect(dialog.get_by_role("heading", name="The console does not respond")).to_be_focused()
     forgive(desk)
 
 

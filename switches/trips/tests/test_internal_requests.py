@@ -88,7 +88,7 @@ def test_an_error_of_ours_is_an_answer_and_stands_in_nobodys_way():
 
     first = TripRequest.objects.get(key="first")
     assert (first.tripped, first.decided_at) == (False, NOON)
-    assert "an error of ours" in first.why
+    assert "An internal error" in first.why
     assert TripRequest.objects.get(key="second").tripped
 
 

@@ -19,43 +19,47 @@ def register(commands: Commands) -> None:
         "breakers",
         "circuit breakers: list, show, override, reset, clear, history",
         list_breakers,
-        "every breaker, the worst first",
-        option("--all", action="store_true", help="also those that nobody reports"),
+        "list breakers, open ones first",
+        option("--all", action="store_true", help="include breakers that no instance reports"),
         option("--state", choices=STATES),
         option("--caller", metavar="SERVICE"),
         option("--callee", metavar="SERVICE"),
-        option("--q", metavar="TEXT", help="in caller, callee or owner"),
+        option("--q", metavar="TEXT", help="text in caller, callee or owner"),
     )
     dependency = option("dependency", parse=_parse_dependency, metavar="CALLER/CALLEE")
-    why = reason_option("what you saw and where (at least 10 letters, and not vague)")
-    breakers.add("show", show_breaker, "one breaker and its policy", dependency)
+    why = reason_option("what you saw and where (at least 10 characters, not vague)")
+    breakers.add("show", show_breaker, "show a breaker and its policy", dependency)
     breakers.add(
         "override",
         put_override,
-        "force a mode upon every instance's breaker",
+        "force a mode on all instances",
         dependency,
         option("mode", choices=MODES, metavar="MODE", help=", ".join(MODES)),
-        duration_option("90s, 30m, … up to 30d", required=True),
+        duration_option("how long: 90s, 30m, … up to 30d", required=True),
         why,
         DRY_RUN,
     )
     breakers.add(
         "reset",
         put_override,
-        "let every instance's breaker begin anew, closed",
+        "close the breaker and clear its counts on all instances",
         lambda parser: parser.set_defaults(mode="reset", duration=None),
         dependency,
         why,
         DRY_RUN,
     )
-    breakers.add("clear", clear_override, "end an override", dependency, why, DRY_RUN)
+    breakers.add("clear", clear_override, "remove an override", dependency, why, DRY_RUN)
     breakers.add(
         "history",
         show_history,
-        "its transitions, and its last minutes",
+        "show state changes, and the state in each recent minute",
         dependency,
         option(
-            "--minutes", type=int, default=60, metavar="N", help="how many of the last ones; 60"
+            "--minutes",
+            type=int,
+            default=60,
+            metavar="N",
+            help="number of recent minutes (default: 60)",
         ),
     )
 
@@ -68,10 +72,10 @@ def list_breakers(call: CommandContext) -> None:
         return
     shown = [one for one in found if args.all or args.state or not views.is_silent(one)]
     if shown or not found:
-        empty = "There is no such breaker." if any(query.values()) else "None is known."
+        empty = "No breakers match." if any(query.values()) else "No breakers yet."
         output.print_table(call, shown, views.COLUMNS, views.breaker_row, empty)
     if hidden := len(found) - len(shown):
-        text = f"{pluralize(hidden, 'breaker')} nobody reports: --all shows them too"
+        text = f"{pluralize(hidden, 'breaker')} not reported by any instance (--all shows them)"
         call.screen.line(StyledText(text, "quiet"))
 
 
@@ -108,9 +112,11 @@ def show_history(call: CommandContext) -> None:
         first = call.clock.short_time(found["minutes"][0]["minute"])
         minutes = views.format_minutes(found["minutes"])
         call.screen.line(StyledText(f"from {first}  ", "quiet"), minutes)
-        call.screen.line(StyledText("a minute each: . closed  + half-open  # open", "quiet"))
+        call.screen.line(
+            StyledText("one character per minute: . closed  + half-open  # open", "quiet")
+        )
         call.screen.blank_line()
-    empty = f"{caller}->{callee} never changed its state."
+    empty = f"{caller}->{callee} has no recorded state changes."
     output.print_table(call, found["results"], views.HISTORY_COLUMNS, views.history_row, empty)
 
 
@@ -129,8 +135,10 @@ def _send_override(call: CommandContext, method: str, body: Query) -> None:
 def _parse_dependency(text: str) -> tuple[str, str]:
     """Return caller and callee of `core->oracle` or `core/oracle`."""
     if text.endswith("-") and text.count("-") == 1:
-        raise ValueError("a shell takes > for a file; write 'core->oracle' or core/oracle")
+        raise ValueError(
+            "the shell treats > as a redirect; use 'core->oracle' in quotes, or core/oracle"
+        )
     found = re.fullmatch(r"([a-z0-9-]{1,60}?)(?:->|/)([a-z0-9-]{1,60})", text)
     if found is None:
-        raise ValueError("write 'core->oracle' (in quotes) or core/oracle")
+        raise ValueError("use 'core->oracle' (in quotes) or core/oracle")
     return found[1], found[2]

@@ -12,47 +12,51 @@ from switchgear.cli.parser import DRY_RUN, Commands, option, parse_rate, reason_
 from switchgear.cli.views import letters as views
 
 MORE = (
-    "By ids it is done at once; those that an option chooses, or --all, are done by a job, at a"
-    " bounded rate."
+    "Letters given by ID are processed immediately. With a filter or --all, a rate-limited"
+    " background job does the work."
 )
 FILTERS = {
-    "fingerprint": "of a group, as `dlq groups` shows it",
-    "error": "a part of the error",
-    "error_type": "all of the error's type",
-    "q": "a part of any name or value",
-    "field": "a field, or a path into its JSON, that is there; or path=value",
-    "value": "what has to be in --field",
-    "before": "failed before that time (RFC 3339)",
-    "after": "failed then or later",
+    "fingerprint": "fingerprint of a group, from `dlq groups`",
+    "error": "text in the error",
+    "error_type": "exact error type",
+    "q": "text in any field name or value",
+    "field": "field or JSON path that exists, or path=value",
+    "value": "value of --field",
+    "before": "failed before this time (RFC 3339)",
+    "after": "failed at this time or later",
 }
-SERVER = option("--server", metavar="NAME", help="the Redis server, if there are several")
-STREAM = option("stream", metavar="STREAM", help="axiom:dlq:events, or outbox")
+SERVER = option("--server", metavar="NAME", help="Redis server, if there are several")
+STREAM = option("stream", metavar="STREAM", help="stream, such as axiom:dlq:events, or outbox")
 
 
 def register(dlq: Commands) -> None:
-    ids = option("ids", nargs="*", metavar="ID", help="letters, by their ids")
-    why = reason_option("what was wrong, and what has changed since")
+    ids = option("ids", nargs="*", metavar="ID", help="letter IDs")
+    why = reason_option("what was wrong and what has changed since")
     edit = option(
         "--edit",
         action="append",
         parse=_parse_edit,
         metavar="FIELD=VALUE",
-        help="send it with this value instead; FIELD= removes it. Repeat for other fields; in bulk,"
-        " one field or path into its JSON",
+        help=(
+            "change a field before the retry; FIELD= removes it. Repeatable for letters given by"
+            " ID; a bulk job takes one field or JSON path"
+        ),
     )
     bulk = (
         add_filters,
-        option("--all", action="store_true", help="every letter there is now"),
-        option("--rate", parse=parse_rate, metavar="N", help="at most so many a second; 50"),
+        option("--all", action="store_true", help="all letters currently in the stream"),
+        option("--rate", parse=parse_rate, metavar="N", help="letters per second (default: 50)"),
         SERVER,
         DRY_RUN,
     )
-    follow = option("--follow", action="store_true", help="until the job is over")
+    follow = option(
+        "--follow", action="store_true", help="wait for the job to finish and show its progress"
+    )
     retry, discard, purge = (ids, why, edit, *bulk, follow), (ids, why, *bulk, follow), (why, *bulk)
     for action, summary, options, details in (
-        ("retry", "put letters back into the stream they came from", retry, MORE),
-        ("discard", "take letters away; the archive keeps them for 30 days", discard, MORE),
-        ("purge", "archive all that are chosen, after a second person's approval", purge, ""),
+        ("retry", "send letters back to the stream they came from", retry, MORE),
+        ("discard", "remove letters; the archive keeps them for 30 days", discard, MORE),
+        ("purge", "archive the selected letters; requires a second person's approval", purge, ""),
     ):
         dlq.add(action, partial(_act, action), summary, STREAM, *options, details=details)
 
@@ -72,8 +76,8 @@ def _act(action: str, call: CommandContext) -> int | None:
     """Apply an action to letters by id, up to the first failure, or in bulk; print the results."""
     ids, filters = getattr(call.args, "ids", []), read_filters(call.args)
     if bool(ids) + bool(filters) + call.args.all != 1:
-        by_id = "" if action == "purge" else "by id, "
-        detail = f"Say which letters: {by_id}by an option such as --fingerprint, or --all."
+        by_id = "" if action == "purge" else "by ID, "
+        detail = f"Select letters {by_id}with a filter such as --fingerprint, or with --all."
         raise exits.make_usage_exit(detail)
     if not ids:
         return _act_in_bulk(call, action, filters)
@@ -105,20 +109,20 @@ def _act_on_letter(call: CommandContext, action: str, letter: str) -> Document:
 
 def _print_result(call: CommandContext, action: str, one: Document) -> None:
     if one.get("dry_run"):
-        call.screen.line(StyledText(f"Dry run: it would {action} {one['id']}.", "strong"))
+        call.screen.line(StyledText(f"Dry run: would {action} {one['id']}.", "strong"))
         return
     done = "retried" if action == "retry" else "discarded"
     new = f" as {one['new_id']}" if one.get("new_id") else ""
     number = one.get("departure")
-    back = f"; to put it back: switchgear dlq restore {number} --reason …" if number else ""
-    again = " (it had been done before)" if one.get("repeated") else ""
+    back = f"; to restore it: switchgear dlq restore {number} --reason …" if number else ""
+    again = " (already done before)" if one.get("repeated") else ""
     call.screen.line(StyledText("✔ ", "good"), f"{one['id']} {done}{new}{again}{back}")
 
 
 def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> int | None:
     args = call.args
     if args.stream == views.OUTBOX:
-        raise exits.make_usage_exit("Messages of the outbox are named by their ids.")
+        raise exits.make_usage_exit("Select messages of the outbox by ID.")
     body = {
         "action": action,
         "stream": args.stream,
@@ -137,7 +141,7 @@ def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> 
         return exits.NEEDS_APPROVAL
     if args.dry_run:
         if not call.print_json(document):
-            call.screen.line(StyledText("Dry run: nothing was done.", "strong"))
+            call.screen.line(StyledText("Dry run: nothing changed.", "strong"))
             call.screen.facts(views.plan_facts(document))
     elif getattr(args, "follow", False):
         letter_jobs.follow_job(call, document["id"], lambda: _print_job(call, document))
@@ -149,14 +153,14 @@ def _act_in_bulk(call: CommandContext, action: str, filters: dict[str, str]) -> 
 def _print_job(call: CommandContext, document: Document) -> None:
     letter_jobs.print_job(call, document)
     if not call.screen.as_json:
-        hint = f"To watch it: switchgear dlq job follow {document['id']}"
+        hint = f"To follow it: switchgear dlq job follow {document['id']}"
         call.screen.line(StyledText(hint, "quiet"))
 
 
 def _bulk_edit(edits: list[tuple[str, str | None]]) -> Document:
     """Return the change that a job makes to each letter; a usage error unless it is one."""
     if len(edits) > 1:
-        raise exits.make_usage_exit("A job makes one change: give --edit once.")
+        raise exits.make_usage_exit("A bulk job makes one change. Use --edit only once.")
     path, value = edits[0]
     return (
         {"op": "remove", "path": path}
@@ -172,7 +176,7 @@ def _parse_edit(text: str) -> tuple[str, str | None]:
     """
     name, sign, value = text.partition("=")
     if not name or not sign:
-        raise ValueError("write FIELD=VALUE")
+        raise ValueError("use FIELD=VALUE")
     if value == '""':
         return name, ""
     return name, value or None

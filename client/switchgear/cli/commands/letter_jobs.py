@@ -13,9 +13,9 @@ from switchgear.cli.views import letters as views
 
 MAX_LISTED = 50
 VERBS = {
-    "pause": "let a job stand still until it is resumed",
-    "resume": "let a paused job go on where it was",
-    "cancel": "end a job for good; what it has done stays done",
+    "pause": "pause a job",
+    "resume": "resume a paused job",
+    "cancel": "cancel a job permanently; completed work is kept",
 }
 
 
@@ -24,23 +24,23 @@ def register(dlq: Commands) -> None:
         "job",
         "bulk jobs: list, show, follow, pause, resume, cancel",
         list_jobs,
-        "jobs that are not over, or all",
-        option("--all", action="store_true", help="also those that are over"),
-        option("--stream", metavar="STREAM", help="only of this one"),
+        "list unfinished jobs",
+        option("--all", action="store_true", help="include finished jobs"),
+        option("--stream", metavar="STREAM", help="only jobs of this stream"),
     )
-    job = option("job", type=int, metavar="JOB", help="its number")
-    why = reason_option("why; it is kept in the audit trail", required=False)
-    jobs.add("show", show_job, "one job", job)
-    jobs.add("follow", follow_given_job, "one job until it is over", job)
+    job = option("job", type=int, metavar="JOB", help="job number")
+    why = reason_option("reason for the audit trail", required=False)
+    jobs.add("show", show_job, "show a job", job)
+    jobs.add("follow", follow_given_job, "show the progress of a job until it finishes", job)
     for verb, summary in VERBS.items():
         jobs.add(verb, partial(_change_job, verb), summary, job, why)
 
 
 def list_jobs(call: CommandContext) -> None:
     query = {"state": None if call.args.all else "live", "stream": call.args.stream}
-    what = "jobs; the newest are shown"
+    what = "jobs; showing the newest"
     found = output.get_items(call, "/dlq/jobs/", query, MAX_LISTED, what)
-    empty = "There was no job yet." if call.args.all else "No job is under way."
+    empty = "No jobs yet." if call.args.all else "No unfinished jobs."
     output.print_table(call, found, views.JOB_COLUMNS, views.job_row, empty)
 
 
@@ -64,7 +64,10 @@ def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | No
     If the progress can't be followed, `begun` is called: it prints the console's response to the
     request that started the job.
     """
-    detail = f"The job began, but it could not be followed (switchgear dlq job follow {job_id}):"
+    detail = (
+        "The job started, but its progress can't be shown. To retry: switchgear dlq job follow"
+        f" {job_id}. Cause:"
+    )
     with call.report_if_lost(begun, detail), call.screen.progress() as progress:
         for one in call.poll(f"/dlq/jobs{url_path(job_id)}/"):
             done, total = one["progress"]["done"], one["progress"]["total"]
@@ -76,7 +79,7 @@ def follow_job(call: CommandContext, job_id: int, begun: Callable[[], None] | No
     print_job(call, one)
     if one["state"] != "completed":
         detail = one["error"] or one["outcome"] or "see above"
-        raise exits.make_exit(exits.FAILED, "job-over", f"The job is {one['state']}: {detail}")
+        raise exits.make_exit(exits.FAILED, "job-over", f"Job {one['state']}: {detail}")
 
 
 def _change_job(verb: str, call: CommandContext) -> None:

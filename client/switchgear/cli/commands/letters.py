@@ -17,7 +17,7 @@ def register(commands: Commands) -> None:
         "dlq",
         "dead letters: list, show, groups, retry, discard, purge, archive, restore, job",
         list_streams,
-        "every stream of dead letters, the deepest first",
+        "list streams of dead letters, largest first",
         SERVER,
     )
     limit = option(
@@ -25,24 +25,24 @@ def register(commands: Commands) -> None:
         parse=parse_count,
         default=MAX_SHOWN,
         metavar="N",
-        help=f"at most so many; {MAX_SHOWN}",
+        help=f"maximum number (default: {MAX_SHOWN})",
     )
     dlq.add(
         "show",
         show_letters,
-        "a stream's letters, or one of them",
+        "show letters of a stream, or one letter in full",
         STREAM,
         SERVER,
-        option("id", nargs="?", metavar="ID", help="of one letter, to see all of it"),
+        option("id", nargs="?", metavar="ID", help="letter ID, to show it in full"),
         letter_actions.add_filters,
         limit,
     )
-    dlq.add("groups", list_groups, "a stream's letters by what they failed of", STREAM, SERVER)
+    dlq.add("groups", list_groups, "group a stream's letters by error", STREAM, SERVER)
     letter_actions.register(dlq)
     dlq.add(
         "archive",
         list_archive,
-        "what left through the console, newest first",
+        "list letters removed through the console, newest first",
         option("stream", nargs="?", metavar="STREAM"),
         SERVER,
         limit,
@@ -50,9 +50,9 @@ def register(commands: Commands) -> None:
     dlq.add(
         "restore",
         restore_letter,
-        "put a letter from the archive back",
-        option("number", type=int, metavar="NUMBER", help="as `dlq archive` shows it"),
-        reason_option("why it has to come back"),
+        "restore a letter from the archive",
+        option("number", type=int, metavar="NUMBER", help="number from `dlq archive`"),
+        reason_option("why the letter is needed again"),
         DRY_RUN,
     )
     letter_jobs.register(dlq)
@@ -61,7 +61,7 @@ def register(commands: Commands) -> None:
 def list_streams(call: CommandContext) -> None:
     found = call.console.get("/dlq/", {"server": call.args.server}, kind=list)
     if not call.print_json(found):
-        empty = "No stream of dead letters is known."
+        empty = "No streams of dead letters."
         # In the console's order, but the outbox last if it is empty.
         streams = sorted(found, key=lambda one: one["name"] == views.OUTBOX and not one["depth"])
         output.print_table(call, streams, views.STREAM_COLUMNS, views.stream_row, empty)
@@ -75,7 +75,7 @@ def show_letters(call: CommandContext) -> None:
         _show_letter(call, f"{path}{url_path(call.args.id)}/")
     else:
         query = {"server": call.args.server, **read_filters(call.args)}
-        what, empty = "letters: add --limit, or choose", "There is no such letter."
+        what, empty = "letters; use --limit or a filter", "No letters match."
         found = output.get_items(call, f"{path}/", query, call.args.limit, what)
         output.print_table(call, found, views.LETTER_COLUMNS, views.letter_row, empty)
 
@@ -85,15 +85,15 @@ def list_groups(call: CommandContext) -> None:
     found = call.console.get(path, {"server": call.args.server})
     if call.print_json(found):
         return
-    empty = "It has no letters."
+    empty = "The stream has no letters."
     output.print_table(call, found["results"], views.GROUP_COLUMNS, views.group_row, empty)
     if not found["complete"]:
-        call.screen.note("Not all letters are counted yet: ask again in a moment.")
+        call.screen.note("Letters are still being counted; the numbers are incomplete.")
 
 
 def list_archive(call: CommandContext) -> None:
     query = {"server": call.args.server, "stream": call.args.stream}
-    what, empty = "letters that left: add --limit", "Nothing has left through the console."
+    what, empty = "removed letters; use --limit", "No letters were removed through the console."
     found = output.get_items(call, "/dlq/archive/", query, call.args.limit, what)
     output.print_table(call, found, views.ARCHIVE_COLUMNS, views.archive_row, empty)
 
@@ -103,7 +103,7 @@ def restore_letter(call: CommandContext) -> None:
     one = call.send("POST", path, {"reason": call.args.reason})
     if not call.print_json(one):
         new = f" as {one['new_id']}" if one.get("new_id") else ""
-        text = "Dry run: it would be put back" if one.get("dry_run") else "✔ Put back"
+        text = "Dry run: would be restored" if one.get("dry_run") else "✔ Restored"
         stream = StyledText(one["stream"], "name")
         call.screen.line(StyledText(text, "good"), " into ", stream, f"{new}.")
 
@@ -115,8 +115,8 @@ def _show_letter(call: CommandContext, path: str) -> None:
     call.screen.line(StyledText(one["stream"], "name"), f"  {one['id']}")
     call.screen.facts(views.letter_facts(one, call.clock))
     for title, pairs in (
-        ("Fields, as they may be shown", list(views.letter_fields(one))),
-        ("What it went through", list(views.letter_history(one, call.clock))),
+        ("Fields (redacted)", list(views.letter_fields(one))),
+        ("History", list(views.letter_history(one, call.clock))),
     ):
         if pairs:
             call.screen.blank_line()
@@ -128,12 +128,15 @@ def _show_failed(call: CommandContext) -> None:
     """Print the console's own messages that could not be delivered."""
     path, message_id = "/dlq/outbox/", call.args.id
     if message_id is None:
-        found = output.get_items(call, path, None, call.args.limit, "messages: add --limit")
+        found = output.get_items(call, path, None, call.args.limit, "messages; use --limit")
     else:
         messages = call.console.get_pages(path)["results"]
         found = [one for one in messages if str(one["id"]) == message_id]
         if not found:
-            text = f"No message {message_id} of the outbox failed for good. All: dlq show outbox"
+            text = (
+                f"The outbox has no failed message {message_id}. To list them: switchgear dlq show"
+                " outbox"
+            )
             raise exits.make_exit(exits.NOT_FOUND, "no-letter", text)
-    empty = StyledText("✔ No message failed for good.", "good")
+    empty = StyledText("✔ No failed messages.", "good")
     output.print_table(call, found, views.FAILED_COLUMNS, views.failed_row, empty)

@@ -10,7 +10,7 @@ from switchgear.cli.views import switches as views
 
 Facts = Sequence[tuple[str, object]]
 
-DRY_RUN = StyledText("Dry run: nothing was done. It would be so:", "strong")
+DRY_RUN = StyledText("Dry run: nothing changed. The result would be:", "strong")
 
 
 def print_switch(call: CommandContext, one: Document, more: Facts = ()) -> None:
@@ -22,13 +22,13 @@ def print_switch(call: CommandContext, one: Document, more: Facts = ()) -> None:
 
 def print_approval(call: CommandContext, approval: Document) -> None:
     """Print a request that needs a second person's approval."""
-    head = StyledText("⚑ Waits for a second person", "warn")
+    head = StyledText("⚑ Waiting for approval by a second person", "warn")
     call.screen.line(head, f" (request {approval['id']}): {approval['summary']}.")
 
 
 def print_review(call: CommandContext, found: Document) -> None:
     """Print the request to review an overridden safety rule."""
-    head = StyledText("⚠ Has to be reviewed by somebody else", "warn")
+    head = StyledText("⚠ Someone else must review this", "warn")
     call.screen.line(head, f" (request {found['id']}): {found['summary']}.")
 
 
@@ -57,7 +57,7 @@ def get_items(
     path: str,
     query: Query | None,
     most: int = MAX_PAGES * PAGE_SIZE,
-    what: str = "of these: choose",
+    what: str = "items; use a filter",
 ) -> list[Document]:
     """Return at most `most` items of a paged list.
 
@@ -78,4 +78,4 @@ def sort_by_state(items: Sequence[Document], order: Sequence[str]) -> list[Docum
 
 def note_truncated(call: CommandContext, most: int, what: str) -> None:
     """Print a note on standard error that there are more than `most` items; `what` names them."""
-    call.screen.note(f"There are more than {most:,} {what}.")
+    call.screen.note(f"More than {most:,} {what}.")

@@ -15,37 +15,39 @@ from switchgear.evaluation.snapshot import resolve_switch_id
 
 MAX_LISTED = 50
 VERBS = {
-    "advance": "go on to the next step now, past the rest of the dwell",
-    "pause": "stay at this share until it is resumed",
-    "resume": "go on where it was paused",
-    "abort": "back to nothing at once: the switch is engaged again",
+    "advance": "start the next step now, without waiting for the dwell time",
+    "pause": "stay at the current percentage until resumed",
+    "resume": "resume a paused ramp",
+    "abort": "stop the ramp and engage the switch again immediately",
 }
 
 
 def register(commands: Commands) -> None:
     ramps = commands.add_group(
         "ramp",
-        "ramps under way: list, show, follow, advance, pause, resume, abort",
+        "ramps: list, show, follow, advance, pause, resume, abort",
         list_ramps,
-        "ramps that are not over, or all",
-        option("--all", action="store_true", help="also those that are over"),
-        option("--switch", metavar="SWITCH", help="only of this one"),
+        "list unfinished ramps",
+        option("--all", action="store_true", help="include finished ramps"),
+        option("--switch", metavar="SWITCH", help="only ramps of this switch"),
     )
     ramp = option(
         "ramp",
         type=_parse_ramp,
         metavar="RAMP",
-        help="its number, or the switch whose ramp is under way",
+        help="ramp number, or the switch that is ramping",
     )
     step = option(
         "--step",
         type=int,
         metavar="N",
-        help="the step to be left, from 1, as you saw it; at another nothing happens",
+        help=(
+            "expected current step, counted from 1; nothing changes if the ramp is at another step"
+        ),
     )
-    why = reason_option("why; it is kept in the audit trail")
-    ramps.add("show", show_ramp, "one ramp, its steps and gates", ramp)
-    ramps.add("follow", follow_given_ramp, "one ramp until it is over", ramp)
+    why = reason_option("reason for the audit trail")
+    ramps.add("show", show_ramp, "show a ramp, its steps and gates", ramp)
+    ramps.add("follow", follow_given_ramp, "show the progress of a ramp until it finishes", ramp)
     for verb, summary in VERBS.items():
         more = (step,) if verb == "advance" else ()
         ramps.add(verb, partial(_change_ramp, verb), summary, ramp, why, DRY_RUN, *more)
@@ -53,8 +55,8 @@ def register(commands: Commands) -> None:
 
 def list_ramps(call: CommandContext) -> None:
     query = {"state": None if call.args.all else "live", "switch": call.args.switch}
-    found = output.get_items(call, "/ramps/", query, MAX_LISTED, "ramps; the newest are shown")
-    empty = "No ramp is under way." if not call.args.all else "There was no ramp yet."
+    found = output.get_items(call, "/ramps/", query, MAX_LISTED, "ramps; showing the newest")
+    empty = "No unfinished ramps." if not call.args.all else "No ramps yet."
     output.print_table(call, found, views.COLUMNS, views.ramp_row, empty)
 
 
@@ -87,7 +89,10 @@ def follow_ramp(
     If the progress can't be followed, `begun` is called: it prints the console's response to the
     request that started the ramp.
     """
-    given = f"The ramp began, but it could not be followed (switchgear ramp follow {ramp_id}):"
+    given = (
+        "The ramp started, but its progress can't be shown. To retry: switchgear ramp follow"
+        f" {ramp_id}. Cause:"
+    )
     with call.report_if_lost(begun, given), call.screen.progress() as progress:
         for one in call.poll(f"/ramps{url_path(ramp_id)}/"):
             clock = call.clock
@@ -99,7 +104,7 @@ def follow_ramp(
     print_ramp(call, one)
     if one["state"] != "completed":
         given = one["error"] or one["outcome"] or one["hold_reason"] or "see above"
-        raise exits.make_exit(exits.FAILED, "ramp-over", f"The ramp is {one['state']}: {given}")
+        raise exits.make_exit(exits.FAILED, "ramp-over", f"Ramp {one['state']}: {given}")
 
 
 def _completed_steps(one: Document, call: CommandContext) -> float:
@@ -136,7 +141,7 @@ def _ramp_id(call: CommandContext) -> int:
         return given
     live: int | None = call.console.get(f"{switch_path(given)}/")["ramp"]
     if live is None:
-        detail = f"No ramp of {given} is under way. All there were: switchgear ramp --all"
+        detail = f"{given} is not ramping. To list all ramps: switchgear ramp --all"
         raise exits.make_exit(exits.NOT_FOUND, "no-ramp", detail)
     return live
 
@@ -147,5 +152,5 @@ def _parse_ramp(text: str) -> int | str:
     try:
         return resolve_switch_id(text)
     except ValueError:
-        message = f"{text!r} is neither a ramp's number nor a switch such as feature:chat"
+        message = f"{text!r} is neither a ramp number nor a switch such as feature:chat"
         raise argparse.ArgumentTypeError(message) from None

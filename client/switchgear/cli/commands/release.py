@@ -27,32 +27,43 @@ def register(commands: Commands) -> None:
     commands.add(
         "release",
         release_switch,
-        "let traffic flow again, by a ramp or at once",
+        "release a switch, by a ramp or at once",
         SWITCH,
-        reason_option("why traffic may flow again"),
+        reason_option("what changed, and why traffic can flow again"),
         one_of(
-            option("--immediate", action="store_true", help="all of it now, without a ramp"),
+            option(
+                "--immediate", action="store_true", help="release all traffic now, without a ramp"
+            ),
             option(
                 "--plan",
                 parse=_parse_percents,
                 metavar="5,25,100",
-                help="percent by percent, to 100",
+                help="percentage of each step, ending at 100",
             ),
         ),
-        option("--dwell", parse=duration_seconds, metavar="5m", help="how long each step lasts"),
+        option("--dwell", parse=duration_seconds, metavar="5m", help="duration of each step"),
         option(
             "--gate",
             action="append",
             parse=_parse_gate,
             metavar="GATE",
-            help="what each step has to pass: manual, slo:NAME, samples:NAME, breaker:A->B,"
-            " external:NAME or KIND:FIELD=VALUE,...; again for another",
+            help=(
+                "gate of each step: manual, slo:NAME, samples:NAME, breaker:A->B, external:NAME or"
+                " KIND:FIELD=VALUE,...; repeatable"
+            ),
         ),
-        break_glass_options("override what is in the way; again for another rule"),
+        break_glass_options("override this safety rule; repeatable"),
         DRY_RUN,
-        option("--follow", action="store_true", help="until the ramp is over"),
-        details="The ramp is 5, 25 and 100 %, 5 minutes each, unless a plan is said. The global"
-        " switch waits for a second person; so does a segment or a protected one at once.",
+        option(
+            "--follow",
+            action="store_true",
+            help="wait for the ramp to finish and show its progress",
+        ),
+        details=(
+            "Without a plan, the ramp has three steps of 5 minutes: 5, 25 and 100 %. Releasing the"
+            " global switch, or releasing a segment or a protected switch at once, requires a"
+            " second person's approval."
+        ),
     )
 
 
@@ -81,11 +92,11 @@ def _print_result(call: CommandContext, document: Document) -> None:
         call.screen.line(output.DRY_RUN)
     if approval:
         output.print_approval(call, approval)
-        call.screen.line("Until then it stays as it is. Whoever asked can't approve it.")
+        call.screen.line("Nothing changes until someone else approves it.")
     elif isinstance(ramp, dict):
         ramps.print_ramp(call, ramp)
         if ramp["id"] is not None:
-            hint = f"To watch it: switchgear ramp follow {ramp['id']}"
+            hint = f"To follow it: switchgear ramp follow {ramp['id']}"
             call.screen.line(StyledText(hint, "quiet"))
     else:
         output.print_switch(call, document)
@@ -118,7 +129,7 @@ def _parse_percents(text: str) -> list[float]:
             return percents
         raise ValueError(text)
     except ValueError:
-        raise ValueError("write growing percents that end at 100, such as 5,25,100") from None
+        raise ValueError("use increasing percentages that end at 100, such as 5,25,100") from None
 
 
 def _parse_gate(text: str) -> Document:
@@ -135,7 +146,7 @@ def _parse_gate(text: str) -> Document:
         return {"type": kind, **{field.strip(): _parse_value(value) for field, _, value in pairs}}
     if kind not in fields or not name:
         raise ValueError(
-            "write manual, slo:NAME, samples:NAME, breaker:A->B, external:NAME or KIND:FIELD=VALUE"
+            "use manual, slo:NAME, samples:NAME, breaker:A->B, external:NAME or KIND:FIELD=VALUE"
         )
     return {"type": kind, fields[kind]: name}
 

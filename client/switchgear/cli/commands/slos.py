@@ -18,18 +18,20 @@ def register(commands: Commands) -> None:
         "slo",
         "SLOs and alerts: list, show, alerts, ack",
         list_slos,
-        "every SLO, those that fire first",
+        "list SLOs, firing ones first",
         option("--state", choices=STATES),
         service,
     )
-    slo.add("show", show_slo, "one SLO: burn rates, budget, rules", option("name", metavar="SLO"))
+    slo.add(
+        "show", show_slo, "show an SLO: burn rates, budget, rules", option("name", metavar="SLO")
+    )
     slo.add(
         "alerts",
         list_alerts,
-        "alerts that are not resolved, or others",
+        "list unresolved alerts",
         one_of(
             option("--state", choices=ALERT_STATES),
-            option("--all", action="store_true", help="also those that are resolved"),
+            option("--all", action="store_true", help="include resolved alerts"),
         ),
         option("--slo", metavar="SLO"),
         service,
@@ -37,16 +39,16 @@ def register(commands: Commands) -> None:
     slo.add(
         "ack",
         acknowledge_alert,
-        "say that you know of an alert: no calls for 24 h",
-        option("alert", type=int, metavar="ALERT", help="its number"),
-        option("--comment", metavar="TEXT", help="who is at it, and how"),
+        "acknowledge an alert: pauses its escalation for 24 h",
+        option("alert", type=int, metavar="ALERT", help="alert number"),
+        option("--comment", metavar="TEXT", help="who is working on it, and how"),
     )
 
 
 def list_slos(call: CommandContext) -> None:
     query = {"state": call.args.state, "service": call.args.service}
     found = output.sort_by_state(output.get_items(call, "/slos/", query), views.ORDER)
-    output.print_table(call, found, views.COLUMNS, views.slo_row, "There is no such SLO.")
+    output.print_table(call, found, views.COLUMNS, views.slo_row, "No SLOs match.")
 
 
 def show_slo(call: CommandContext) -> None:
@@ -74,10 +76,10 @@ def list_alerts(call: CommandContext) -> None:
         for state in states
     ]
     if any(page["more"] for page in pages):
-        what = "alerts of one state: choose, by --slo or --service"
+        what = "alerts in one state; use --slo or --service"
         output.note_truncated(call, MAX_ALERTS, what)
     found = [one for page in pages for one in page["results"]]
-    empty = StyledText("✔ No alert is open." if not args.state else "None.", "good")
+    empty = StyledText("✔ No open alerts." if not args.state else "None.", "good")
     output.print_table(call, found, views.ALERT_COLUMNS, views.alert_row, empty)
 
 

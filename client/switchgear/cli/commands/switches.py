@@ -35,72 +35,73 @@ def register(commands: Commands) -> None:
     commands.add(
         "status",
         show_status,
-        "what is stopped, or how one switch stands",
+        "list engaged and ramping switches, or show one switch",
         option("switch", type=parse_switch, metavar="SWITCH", nargs="?"),
         option(
             "--exit-code",
             action="store_true",
-            help=f"end with {exits.STOPPED} if it (or global) is engaged or ramping",
+            help=f"exit with {exits.STOPPED} if the switch or global is engaged or ramping",
         ),
     )
     commands.add(
         "engage",
         engage_switch,
-        "stop what a switch guards",
+        "engage a switch: block its traffic",
         SWITCH,
-        reason_option("what is wrong, where or why (at least 10 letters, and not vague)"),
+        reason_option("what is wrong, and where or why (at least 10 characters, not vague)"),
         one_of(
             duration_option(
-                "90s, 30m, 24h, 7d, … up to 30d, or permanent (needs approval);"
-                f" {DEFAULT_DURATION} if not said"
+                "how long: 90s, 30m, 24h, 7d, … up to 30d, or permanent, which requires approval"
+                f" (default: {DEFAULT_DURATION})"
             ),
             option(
                 "--until",
                 metavar="TIME",
                 parse=_check_moment,
-                help="18:00 or 2026-11-23T09:00 here, or RFC 3339",
+                help="expiry: 18:00 or 2026-11-23T09:00 in local time, or RFC 3339",
             ),
         ),
-        option("--on-expiry", choices=ON_EXPIRY, help="what happens then"),
-        break_glass_options(
-            "override this safety rule now; again for another. It has to be reviewed"
-        ),
+        option("--on-expiry", choices=ON_EXPIRY, help="action at expiry"),
+        break_glass_options("override this safety rule; repeatable. Someone else must review it"),
         DRY_RUN,
-        option("--wait", action="store_true", help="until every instance says that it applies it"),
+        option("--wait", action="store_true", help="wait until all instances have confirmed it"),
         option(
             "--wait-seconds",
             parse=parse_count,
             metavar="N",
-            help=f"at most so long; {WAIT_SECONDS}",
+            help=f"maximum wait (default: {WAIT_SECONDS})",
         ),
-        details="With --wait it ends with 1 if there is no proof of effect, though it is engaged,"
-        " even if it waits for an approval too (6).",
+        details=(
+            "With --wait, the exit code is 1 if the switch is engaged but not all instances have"
+            " confirmed it in time, even if an approval is pending, too (6)."
+        ),
     )
     release.register(commands)
     commands.add(
         "extend",
         extend_switch,
-        "keep it engaged for longer, counted from now",
+        "keep a switch engaged for longer, counted from now",
         SWITCH,
         duration_option(
-            "from now, later than it expires already; 30m, 24h, … or permanent (needs approval)",
+            "duration from now, ending after the present expiry: 30m, 24h, …, or permanent, which"
+            " requires approval",
             required=True,
         ),
-        reason_option("why it has to stay"),
+        reason_option("why it must stay engaged"),
         DRY_RUN,
     )
     commands.add(
         "acknowledge",
         acknowledge_switch,
-        "say that somebody knows: no calls for 24 h",
+        "acknowledge a switch: pauses its escalation for 24 h",
         SWITCH,
-        option("--comment", metavar="TEXT", help="who is at it, and how"),
+        option("--comment", metavar="TEXT", help="who is working on it, and how"),
     )
-    commands.add("undo", undo_engage, "take back your own engage, within 30 seconds", SWITCH)
+    commands.add("undo", undo_engage, "undo your own engagement, within 30 seconds", SWITCH)
     commands.add(
         "history",
         list_episodes,
-        "when it was engaged, why, by whom, and how that ended",
+        "list the switch's episodes: when, why, by whom, and how they ended",
         SWITCH,
     )
 
@@ -109,7 +110,7 @@ def show_status(call: CommandContext) -> int | None:
     if call.args.switch is not None:
         return _print_status(call, call.args.switch)
     if call.args.exit_code:
-        raise exits.make_usage_exit("--exit-code needs a switch to look at.")
+        raise exits.make_usage_exit("--exit-code needs a switch.")
     stopped = views.sort_switches(
         [
             one
@@ -121,7 +122,7 @@ def show_status(call: CommandContext) -> int | None:
     if call.print_json({"switches": stopped, "degradation": level}):
         return None
     screen, clock = call.screen, call.clock
-    nothing = StyledText("✔ Nothing is stopped.", "good")
+    nothing = StyledText("✔ Nothing is engaged or ramping.", "good")
     summary = views.format_summary(stopped) if stopped else nothing
     screen.line(StyledText(call.console.title, "strong"), "  ", summary)
     if stopped:
@@ -143,7 +144,7 @@ def engage_switch(call: CommandContext) -> int:
         "on_expiry": args.on_expiry,
         "break_glass": read_break_glass(args),
     }
-    hint = f"To take it back within 30 s: switchgear undo {args.switch}"
+    hint = f"To undo within 30 s: switchgear undo {args.switch}"
     return _finish_change(call, _post(call, "engage", body), hint)
 
 
@@ -155,7 +156,7 @@ def extend_switch(call: CommandContext) -> int:
 def acknowledge_switch(call: CommandContext) -> int:
     one = _post(call, "acknowledge", {"comment": call.args.comment})
     if not call.screen.as_json:
-        call.screen.line(StyledText("✔ Acknowledged: nobody is called for it for 24 h.", "good"))
+        call.screen.line(StyledText("✔ Acknowledged. Escalation is paused for 24 h.", "good"))
     return _finish_change(call, one)
 
 
@@ -165,7 +166,7 @@ def undo_engage(call: CommandContext) -> int:
 
 def list_episodes(call: CommandContext) -> None:
     name = call.args.switch
-    path, what = f"{switch_path(name)}/history", "episodes: these are the latest"
+    path, what = f"{switch_path(name)}/history", "episodes; showing the latest"
     found = output.get_items(call, path, None, MAX_EPISODES, what)
     empty = f"{name} was never engaged."
     output.print_table(call, found, views.HISTORY_COLUMNS, views.history_row, empty)
@@ -182,7 +183,7 @@ def _print_status(call: CommandContext, name: str) -> int:
     if not call.print_json(one):
         output.print_switch(call, one)
         if above is not None and blocked:
-            title = cell(StyledText("Above it: ", "strong"), StyledText(GLOBAL_ID, "name"))
+            title = cell(StyledText("Blocked by ", "strong"), StyledText(GLOBAL_ID, "name"))
             call.screen.line(title, "  ", single_line(views.format_state(above)))
     stopped = blocked or one["state"] != "released"
     return exits.STOPPED if stopped and call.args.exit_code else exits.DONE
@@ -196,7 +197,7 @@ def _finish_change(call: CommandContext, one: Document, hint: str = "") -> int:
     """
     proven, seconds = True, getattr(call.args, "wait_seconds", None) or WAIT_SECONDS
     if getattr(call.args, "wait", False) and not one.get("dry_run"):
-        text = "It is done, but there is no proof of effect:"
+        text = "The change is saved, but its effect could not be confirmed:"
         with call.report_if_lost(lambda: _print_result(call, one, hint), text):
             now, proven = _wait_for_effect(call, one, seconds)
         one = now
@@ -234,7 +235,7 @@ def _wait_for_effect(call: CommandContext, one: Document, seconds: float) -> tup
     with call.screen.progress() as progress:
         for now in call.poll(f"{switch_path(one['id'])}/", call.intervals.prove, until):
             found = now["effect"] or {"version": 0, "applied": 0, "instances": 0}
-            of = f"{found['applied']} of {found['instances']} instances apply it"
+            of = f"applied by {found['applied']} of {found['instances']} instances"
             progress.update(one["id"], found["applied"], found["instances"], of)
             reached = found["version"] >= version and 0 < found["instances"] <= found["applied"]
             if reached or time.monotonic() > until:
@@ -245,10 +246,14 @@ def _wait_for_effect(call: CommandContext, one: Document, seconds: float) -> tup
 def _describe_missing_effect(one: Document, seconds: int) -> str:
     found = one.get("effect") or {"applied": 0, "instances": 0}
     if not found["instances"]:
-        return f"It is done, but no instance was heard from: no proof of effect in {seconds} s."
+        return (
+            f"The change is saved, but no instance reported within {seconds} s, so its effect is"
+            " unknown."
+        )
     return (
-        f"It is done, but after {seconds} s only {found['applied']} of {found['instances']} "
-        f"instances say that they apply it; not {views.format_stragglers(found)}."
+        f"The change is saved, but after {seconds} s only {found['applied']} of"
+        f" {found['instances']} instances have confirmed it. Not confirmed by"
+        f" {views.format_stragglers(found)}."
     )
 
 

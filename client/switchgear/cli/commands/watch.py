@@ -9,8 +9,8 @@ from switchgear.cli.live.topic_board import TopicBoard
 from switchgear.cli.parser import Commands, option
 
 INSTALL_HINT = (
-    "Watching live needs one more package: pip install 'switchgear[cli]'. Or add --poll, to ask"
-    " every 5 seconds."
+    "Live updates need another package: pip install 'switchgear[cli]'. Or add --poll to poll every"
+    " 5 seconds."
 )
 
 
@@ -18,20 +18,22 @@ def register(commands: Commands) -> None:
     commands.add(
         "watch",
         watch_console,
-        "what happens, as it happens",
+        "print changes as they happen",
         option(
             "topics",
             nargs="*",
             metavar="TOPIC",
             parse=_parse_topic,
-            help=f"{', '.join(TOPICS)}; all if none is said",
+            help=f"{', '.join(TOPICS)} (default: all)",
         ),
-        option("--poll", action="store_true", help="ask every 5 s, without a socket"),
+        option("--poll", action="store_true", help="poll every 5 s instead of using a WebSocket"),
         lambda parser: parser.set_defaults(by_hand=True),
-        details="First what is not normal now, then a line for each change, until Ctrl-C. With"
-        " --json, a document a line: the console's live messages, and {topic, event: refetched,"
-        " at, data} for what was read anew; whether it is live stands on standard error, as"
-        " {note}. Where sockets are refused on the way, it asks every 5 seconds.",
+        details=(
+            "Prints what is not normal now, then a line for each change, until Ctrl-C. With --json,"
+            " prints one JSON document per line: the console's live messages, and {topic, event:"
+            " refetched, at, data} for resources that were read again. Connection changes go to"
+            " standard error as {note}. If WebSockets are refused, polls every 5 seconds."
+        ),
     )
 
 
@@ -47,5 +49,5 @@ def watch_console(call: CommandContext) -> None:
 
 def _parse_topic(text: str) -> str:
     if text not in TOPICS:
-        raise ValueError(f"write one of {', '.join(TOPICS)}")
+        raise ValueError(f"use one of {', '.join(TOPICS)}")
     return text

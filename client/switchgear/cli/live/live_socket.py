@@ -47,9 +47,9 @@ def open_socket(console: ApiClient) -> Iterator[ClientConnection]:
     except InvalidStatus as error:
         raise _refusal_error(error) from None
     except InvalidHandshake as error:
-        raise SocketRefused(f"the socket is refused: {type(error).__name__}") from None
+        raise SocketRefused(f"the WebSocket was refused: {type(error).__name__}") from None
     except (OSError, WebSocketException) as error:
-        raise SocketLost(f"no socket: {type(error).__name__}") from None
+        raise SocketLost(f"can't open a WebSocket: {type(error).__name__}") from None
     with socket:
         yield socket
 
@@ -61,11 +61,11 @@ def receive(socket: ClientConnection, seconds: float) -> dict[str, Any] | None:
     except TimeoutError:
         return None
     except ValueError:
-        raise SocketLost("a message is no JSON") from None
+        raise SocketLost("received invalid JSON") from None
     except (OSError, WebSocketException) as error:
-        raise SocketLost(f"the socket ended: {type(error).__name__}") from None
+        raise SocketLost(f"the WebSocket was closed: {type(error).__name__}") from None
     if not isinstance(message, dict):
-        raise SocketLost("a message is no object")
+        raise SocketLost("received JSON that is not an object")
     return message
 
 
@@ -73,11 +73,11 @@ def _refusal_error(error: InvalidStatus) -> Exception:
     status = error.response.status_code
     if status not in (401, 403):
         kind = SocketLost if status in (429, 502, 503, 504) else SocketRefused
-        return kind(f"the socket is refused with {status}")
+        return kind(f"the WebSocket was refused with {status}")
     try:
         problem = json.loads(error.response.body or b"")
     except ValueError:
         problem = None
     if not isinstance(problem, dict) or "detail" not in problem:
-        return SocketRefused(f"the socket is refused with {status}")
+        return SocketRefused(f"the WebSocket was refused with {status}")
     return exits.make_problem_exit(problem, status)

@@ -97,7 +97,7 @@ def _read_topic(call: CommandContext, topic: str, lines: Collection[str]) -> lis
 
 
 def _read_all(call: CommandContext, path: str, state: str | None = None) -> list[Document]:
-    what = f"at {path}; the others are told when they change"
+    what = f"items at {path}; the rest appear when they change"
     return output.get_items(call, path, {"state": state}, MAX_ROWS, what)
 
 

@@ -43,7 +43,7 @@ class Watcher:
         while True:
             try:
                 if not sockets:
-                    raise live_socket.SocketRefused("asking every 5 s, as you wished")
+                    raise live_socket.SocketRefused("polling every 5 s (--poll)")
                 with live_socket.open_socket(self._call.console) as opened:
                     began = True
                     self._follow(opened)
@@ -64,7 +64,7 @@ class Watcher:
             if now - began > STABLE_SECONDS:
                 self._pause = self._intervals.reconnect
             if message is None and now - received_at > live_socket.QUIET_SECONDS:
-                raise live_socket.SocketLost("nothing comes any more")
+                raise live_socket.SocketLost("no message received for 45 s")
             if message is not None:
                 received_at = now
                 live = bool(message.get("live", live))
@@ -80,20 +80,24 @@ class Watcher:
             else:
                 self._handle_change(message)
         except exits.MISREAD_ERRORS:
-            raise live_socket.SocketLost("a message is none of this API's") from None
+            raise live_socket.SocketLost("received an unknown message") from None
 
     def _handle_hello(self, opened: Any, hello: dict[str, Any]) -> None:
         """Handle a socket's first message: store each topic's sequence number and refetch all."""
         offered = hello["seq"]
         missing = [topic for topic in self._board.topics if topic not in offered]
         if missing and self._board.chosen:
-            problem = f"This token may not watch {', '.join(missing)}."
+            problem = f"This token has no permission to watch {', '.join(missing)}."
             raise exits.make_exit(exits.NO_RIGHTS, "no-topic", problem)
         self._board.topics = [topic for topic in self._board.topics if topic in offered]
         if not self._board.topics:
-            raise exits.make_exit(exits.NO_RIGHTS, "no-topic", "This token may not watch anything.")
+            raise exits.make_exit(
+                exits.NO_RIGHTS, "no-topic", "This token has no permission to watch any topic."
+            )
         if missing:
-            self._call.screen.note(f"Without {', '.join(missing)}: this token may not watch it.")
+            self._call.screen.note(
+                f"Not watching {', '.join(missing)}: this token has no permission."
+            )
         if hello["stream"] != self._stream and set(offered) != set(self._board.topics):
             opened.send(json.dumps({"subscribe": self._board.topics}))
         self._stream, self._seq = hello["stream"], dict(offered)
@@ -154,6 +158,8 @@ class Watcher:
     def _note_state(self, problem: str) -> None:
         """Print a note when a problem begins or changes, and when it ends (`problem` is empty)."""
         if problem != self._noted:
-            state = f"Not live: {problem.rstrip('.')}." if problem else "Live again."
+            state = (
+                f"Live updates off: {problem.rstrip('.')}." if problem else "Live updates resumed."
+            )
             self._call.screen.note(state)
         self._noted = problem

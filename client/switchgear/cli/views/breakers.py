@@ -62,7 +62,7 @@ def format_instances(one: Breaker) -> Cell:
         if one["counts"].get(name)
     ]
     stale = StyledText(f"{one['stale']} stale", "quiet") if one["stale"] else None
-    return join([*parts, stale]) if parts or stale else cell(StyledText("none heard", "quiet"))
+    return join([*parts, stale]) if parts or stale else cell(StyledText("not reported", "quiet"))
 
 
 def format_override(found: Mapping[str, Any] | None, clock: Clock) -> Cell:
@@ -82,10 +82,10 @@ def format_acknowledgement(found: Mapping[str, Any]) -> Cell:
     """Return the effect of an override: `applied by 3 of 4 instances, not by core/a1`."""
     parts = found.get("acknowledged")
     if not parts or not parts["instances"]:
-        return cell(StyledText("no instance was heard from within 30 s", "quiet"))
+        return cell(StyledText("no instance has reported within 30 s", "quiet"))
     everybody = parts["applied"] >= parts["instances"]
     of = f"applied by {parts['applied']} of {pluralize(parts['instances'], 'instance')}"
-    late = f", not by {', '.join(parts['stragglers'][:5])}" if parts["stragglers"] else ""
+    late = f"; not by {', '.join(parts['stragglers'][:5])}" if parts["stragglers"] else ""
     return cell(StyledText(of, "good" if everybody else "warn"), late)
 
 
@@ -130,7 +130,7 @@ def format_minutes(rows: Sequence[Mapping[str, Any]]) -> Cell:
 
 def _expiry_text(found: Mapping[str, Any], clock: Clock) -> str:
     if found["mode"] == "reset":
-        return "at once"
+        return "immediately"
     return f"{clock.time_left(found['expires_at'])} ({clock.short_time(found['expires_at'])})"
 
 

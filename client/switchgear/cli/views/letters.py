@@ -7,11 +7,11 @@ from typing import Any
 from switchgear.cli.formatters import Cell, Clock, StyledText, cell, format_number, pluralize, stack
 
 STREAM_COLUMNS = ("*STREAM", ">DEPTH", ">PER MINUTE", "OLDEST", "NEWEST", "ALARM")
-LETTER_COLUMNS = ("ID", "FAILED", ">TRIES", "*ERROR")
+LETTER_COLUMNS = ("ID", "FAILED", ">ATTEMPTS", "*ERROR")
 GROUP_COLUMNS = ("FINGERPRINT", ">LETTERS", "*ERROR", "FIRST", "LAST")
-ARCHIVE_COLUMNS = (">NUMBER", "WHAT", "*LETTER, AND WHY", "WHEN", "RESTORABLE")
-FAILED_COLUMNS = (">ID", "*MESSAGE", "TO", "CREATED", ">TRIES")
-JOB_COLUMNS = (">JOB", "STATE", "*WHAT, AND WHY", "PROGRESS", "BEGAN")
+ARCHIVE_COLUMNS = (">NUMBER", "ACTION", "*LETTER AND REASON", "WHEN", "RESTORABLE")
+FAILED_COLUMNS = (">ID", "*MESSAGE", "TO", "CREATED", ">ATTEMPTS")
+JOB_COLUMNS = (">JOB", "STATE", "*ACTION AND REASON", "PROGRESS", "STARTED")
 OVER = ("completed", "failed", "cancelled")
 DEFAULT = "default"
 OUTBOX = "outbox"
@@ -31,7 +31,7 @@ _JOBS = {
 
 
 def stream_row(one: Letter, clock: Clock) -> tuple[object, ...]:
-    other = f"on the server {one['server']}" if one["server"] != DEFAULT else ""
+    other = f"on Redis server {one['server']}" if one["server"] != DEFAULT else ""
     origin = f"from {one['origin']}" if one["origin"] else ""
     notes = (StyledText(text, "quiet") for text in (origin, other))
     growth = one["growth_per_minute"]
@@ -54,7 +54,7 @@ def letter_row(one: Letter, clock: Clock) -> tuple[object, ...]:
         clock.ago(one["failed_at"] or one["added_at"]),
         "-" if one["attempts"] is None else one["attempts"],
         stack(
-            StyledText(one["error_type"] or "no type", "strong"),
+            StyledText(one["error_type"] or "(no type)", "strong"),
             one["error"],
             StyledText(f"fingerprint {one['fingerprint']}", "quiet"),
             again if one["retries"] else None,
@@ -67,9 +67,9 @@ def letter_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
     return [
         ("error", stack(StyledText(one["error_type"] or "", "strong"), one["error"])),
         ("failed", clock.exact_time(one["failed_at"]) if one["failed_at"] else None),
-        ("tries", one["attempts"]),
+        ("attempts", one["attempts"]),
         ("group", one["group"]),
-        ("original id", one["original_id"]),
+        ("original ID", one["original_id"]),
         ("retried", pluralize(one["retries"], "time") if one["retries"] else None),
         ("fingerprint", one["fingerprint"]),
         ("size", size),
@@ -93,7 +93,7 @@ def group_row(one: Letter, clock: Clock) -> tuple[object, ...]:
     return (
         one["fingerprint"],
         f"{one['count']:,}",
-        stack(StyledText(one["error_type"] or "no type", "strong"), one["sample"]),
+        stack(StyledText(one["error_type"] or "(no type)", "strong"), one["sample"]),
         clock.ago(one["first_at"]),
         clock.ago(one["last_at"]),
     )
@@ -149,17 +149,17 @@ def format_job_state(one: Letter) -> Cell:
 def job_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
     rate = one["progress"]["rate_per_second"]
     return [
-        ("what", cell(f"{one['action']} in {one['stream']}", filter_text(one["filter"]))),
-        ("why", one["reason"]),
+        ("action", cell(f"{one['action']} in {one['stream']}", filter_text(one["filter"]))),
+        ("reason", one["reason"]),
         ("by", one["created_by"]),
-        ("looked at", f"{one['progress']['done']:,} of {one['progress']['total']:,}"),
-        ("of these", format_counts(one["counts"])),
+        ("checked", f"{one['progress']['done']:,} of {one['progress']['total']:,}"),
+        ("results", format_counts(one["counts"])),
         ("failed again", f"{one['failed_again']:,}" if one.get("failed_again") else None),
-        ("speed", f"{format_number(rate)} a second" if rate else None),
-        ("held by", StyledText(one["hold_reason"] or "", "warn")),
+        ("speed", f"{format_number(rate)} per second" if rate else None),
+        ("holding", StyledText(one["hold_reason"] or "", "warn")),
         ("approval", f"request {one['approval']}" if one["approval"] else None),
-        ("began", clock.exact_time(one["created_at"])),
-        ("over", clock.exact_time(one["finished_at"]) if one["finished_at"] else None),
+        ("started", clock.exact_time(one["created_at"])),
+        ("finished", clock.exact_time(one["finished_at"]) if one["finished_at"] else None),
         ("outcome", one["outcome"]),
         ("error", StyledText(one["error"] or "", "bad")),
     ]
@@ -178,18 +178,18 @@ def format_counts(found: Mapping[str, Any]) -> str:
 
 
 def filter_text(found: Mapping[str, Any]) -> str:
-    """Return a job's filter as text: `, only fingerprint 3f2a`, or without one `, all of it`."""
+    """Return a job's filter as text: `, only fingerprint 3f2a`, or without one `, all letters`."""
     shown = ", ".join(f"{name} {value}" for name, value in found.items())
-    return f", only {shown}" if shown else ", all of it"
+    return f", only {shown}" if shown else ", all letters"
 
 
 def plan_facts(found: Mapping[str, Any]) -> list[tuple[str, object]]:
     """Return the result of a dry run as pairs of name and value: eligible and other letters."""
     why = [f"{n:,} {name.replace('_', ' ')}" for name, n in found["why"].items()]
-    more = "" if found["complete"] else " (there was no time to look at all)"
+    more = "" if found["complete"] else " (incomplete: time ran out)"
     return [
-        ("would do", f"{pluralize(found['eligible'], 'letter')}{more}"),
-        ("would not", stack(pluralize(found["ineligible"], "letter"), ", ".join(why))),
+        ("eligible", f"{pluralize(found['eligible'], 'letter')}{more}"),
+        ("not eligible", stack(pluralize(found["ineligible"], "letter"), ", ".join(why))),
     ]
 
 
@@ -200,7 +200,7 @@ def _format_value(value: Any) -> str:
     elif isinstance(value, Mapping) and "bytes" in value:
         text = value.get("text")
         shown = f"({format_number(value['bytes'])} bytes)" if text is None else str(text)
-        shown += " … cut" if value.get("truncated") else ""
+        shown += " … truncated" if value.get("truncated") else ""
     else:
         shown = json.dumps(value, ensure_ascii=False)
     return shown if len(shown) <= MAX_VALUE else f"{shown[:MAX_VALUE]} … (see --json)"

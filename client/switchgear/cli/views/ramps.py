@@ -14,14 +14,14 @@ from switchgear.cli.formatters import (
     stack,
 )
 
-COLUMNS = (">RAMP", "STATE", "*SWITCH, AND WHY", "STEP", "GOES ON")
+COLUMNS = (">RAMP", "STATE", "*SWITCH AND REASON", "STEP", "NEXT STEP")
 STEP_COLUMNS = ("STEP", ">SHARE", "STATE", "STARTED", "UNTIL", "*GATES")
 OVER = ("completed", "aborted", "failed")
 
 Ramp = Mapping[str, Any]
 
 _STATES = {
-    "pending_approval": StyledText("⚑ waits for approval", "warn"),
+    "pending_approval": StyledText("⚑ waiting for approval", "warn"),
     "running": StyledText("◒ running", "warn"),
     "holding": StyledText("⚠ holding", "warn"),
     "paused": StyledText("◌ paused", "warn"),
@@ -39,8 +39,8 @@ _VERDICTS = {
 _GATES = {
     "slo": "SLO {slo}: burn rate over {window} at most {max_burn_rate}",
     "breaker": "breaker {dependency}",
-    "manual": "a person's approval",
-    "samples": "{min_events} events of {slo}",
+    "manual": "manual approval",
+    "samples": "at least {min_events} events of {slo}",
     "external": "{gate}",
 }
 
@@ -68,7 +68,7 @@ def step_of(one: Ramp) -> str:
 
 def continues_at(one: Ramp, clock: Clock) -> str:
     if one["state"] in OVER:
-        return f"over {clock.ago(one['finished_at'])}"
+        return f"finished {clock.ago(one['finished_at'])}"
     if one["state"] == "running" and one["step_index"] < len(one["steps"]):
         until = one["steps"][one["step_index"]]["dwell_until"]
         return clock.time_left(until) if until and not clock.is_over(until) else "now"
@@ -77,15 +77,15 @@ def continues_at(one: Ramp, clock: Clock) -> str:
 
 def ramp_facts(one: Ramp, clock: Clock) -> list[tuple[str, object]]:
     return [
-        ("asked for by", one["requested_by"]),
-        ("because", one["justification"]),
+        ("requested by", one["requested_by"]),
+        ("reason", one["justification"]),
         ("step", step_of(one)),
-        ("goes on", continues_at(one, clock) if one["state"] == "running" else None),
-        ("held by", StyledText(one["hold_reason"], "warn")),
+        ("next step", continues_at(one, clock) if one["state"] == "running" else None),
+        ("holding", StyledText(one["hold_reason"], "warn")),
         ("approval", f"request {one['approval']}" if one["approval"] else None),
-        ("against", ", ".join(one["overridden"])),
-        ("began", clock.exact_time(one["created_at"])),
-        ("over", clock.exact_time(one["finished_at"]) if one["finished_at"] else None),
+        ("overrides", ", ".join(one["overridden"])),
+        ("started", clock.exact_time(one["created_at"])),
+        ("finished", clock.exact_time(one["finished_at"]) if one["finished_at"] else None),
         ("outcome", one["outcome"]),
         ("error", StyledText(one["error"] if one["error"] != one["outcome"] else "", "bad")),
     ]

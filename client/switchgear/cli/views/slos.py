@@ -13,7 +13,7 @@ from switchgear.cli.formatters import (
     stack,
 )
 
-COLUMNS = ("STATE", "*SLO", ">TARGET", ">BUDGET LEFT", "GONE", "SINCE")
+COLUMNS = ("STATE", "*SLO", ">TARGET", ">BUDGET LEFT", "SPENT IN", "SINCE")
 WINDOW_COLUMNS = ("WINDOW", ">BURN RATE", ">COVERED")
 RULE_COLUMNS = ("RULE", "SEVERITY", "STATE")
 ALERT_COLUMNS = (">ALERT", "SEVERITY", "STATE", "*WHAT", "OPENED", "LAST FIRED")
@@ -41,7 +41,7 @@ def format_state(name: str) -> StyledText:
 def slo_row(one: Slo, clock: Clock) -> tuple[object, ...]:
     beside = f"{one['kind']} of {one['service']}" if one["service"] else one["kind"]
     error = one["source_error"]
-    trouble = StyledText(f"its source: {error}" if error else "", "bad")
+    trouble = StyledText(f"source can't be read: {error}" if error else "", "bad")
     return (
         format_state(one["state"]),
         stack(StyledText(one["name"], "name"), StyledText(beside, "quiet"), trouble),
@@ -67,14 +67,14 @@ def slo_facts(one: Slo, status: Slo, clock: Clock) -> list[tuple[str, object]]:
     limit = f", good within {one['threshold_ms']:g} ms" if one["threshold_ms"] else ""
     gone = status["budget"]["exhausts_at"]
     return [
-        ("what", one["description"]),
+        ("description", one["description"]),
         ("target", f"{format_target(one)} over {one['window_days']} days, {one['kind']}{limit}"),
         ("service", one["service"]),
         ("budget left", format_budget(status["budget"]["remaining_ratio"])),
-        ("gone", f"{clock.time_left(gone)} ({clock.exact_time(gone)})" if gone else None),
+        ("budget spent", f"{clock.time_left(gone)} ({clock.exact_time(gone)})" if gone else None),
         ("since", clock.exact_time(one["since"]) if one["since"] else None),
-        ("counted to", clock.exact_time(one["counted_to"]) if one["counted_to"] else "never"),
-        ("its source", StyledText(one["source_error"] or "", "bad")),
+        ("data until", clock.exact_time(one["counted_to"]) if one["counted_to"] else "never"),
+        ("source error", StyledText(one["source_error"] or "", "bad")),
         ("owner", one["owner"]),
         ("runbook", one["runbook_url"]),
     ]
@@ -116,4 +116,4 @@ def format_acknowledgement(one: Mapping[str, Any]) -> Cell:
     if not one["acknowledged_by"]:
         return cell()
     because = f": {one['acknowledged_because']}" if one["acknowledged_because"] else ""
-    return cell(StyledText(f"known by {one['acknowledged_by']}{because}", "quiet"))
+    return cell(StyledText(f"acknowledged by {one['acknowledged_by']}{because}", "quiet"))

@@ -15,8 +15,8 @@ from switchgear.cli.formatters import (
 )
 from switchgear.evaluation.scopes import ORDER
 
-COLUMNS = ("STATE", "*SWITCH, AND WHY", "SINCE", "EXPIRES", "EFFECT")
-HISTORY_COLUMNS = ("ENGAGED", "*WHY, AND WHY NO LONGER", "LASTED", "ENDED")
+COLUMNS = ("STATE", "*SWITCH AND REASON", "SINCE", "EXPIRES", "EFFECT")
+HISTORY_COLUMNS = ("ENGAGED", "*REASON", "LASTED", "ENDED")
 LEVELS = ("good", "warn", "bad", "alarm")
 MAX_NAMED = 5
 
@@ -87,7 +87,7 @@ def format_effect(found: Mapping[str, Any] | None) -> Cell:
     if not found:
         return cell("-")
     if not found["instances"]:
-        return cell(StyledText("nobody heard", "quiet"))
+        return cell(StyledText("unknown", "quiet"))
     everybody = found["applied"] >= found["instances"]
     text = f"{found['applied']:,} of {found['instances']:,}"
     return cell(StyledText(text, "good" if everybody else "warn"))
@@ -121,16 +121,16 @@ def switch_facts(one: Switch, clock: Clock) -> list[tuple[str, object]]:
     engaged, proven = one["engaged_at"], one["last_proven_at"]
     since = clock.ago(engaged)
     return [
-        ("why", one["reason"]),
+        ("reason", one["reason"]),
         ("by", one["engaged_by"]),
         ("since", None if since == "-" else f"{since} ({clock.exact_time(engaged)})"),
         ("expires", _expiry_text(one, clock)),
         ("ramp", f"{one['ramp']}: switchgear ramp show {one['ramp']}" if one["ramp"] else None),
         ("effect", format_progress(one.get("effect"))),
         ("owner", one["owner"]),
-        ("what it stops", one["description"]),
+        ("description", one["description"]),
         ("runbook", one["runbook_url"]),
-        ("last proven", clock.ago(proven) if proven else "never" if not stopped else None),
+        ("last drill passed", clock.ago(proven) if proven else "never" if not stopped else None),
     ]
 
 
@@ -143,7 +143,7 @@ def format_progress(found: Mapping[str, Any] | None) -> Cell:
         return cell()
     version = f"version {found['version']} is committed"
     if not found["instances"]:
-        return cell(version, "; no instance was heard from within 30 s, so nothing is known")
+        return cell(version, "; no instance has reported within 30 s, so its effect is unknown")
     everybody = found["applied"] >= found["instances"]
     of = f"{found['applied']:,} of {pluralize(found['instances'], 'instance')}"
     fast = f", 99 % of them within {found['p99_ms']} ms" if found["p99_ms"] is not None else ""
@@ -151,7 +151,7 @@ def format_progress(found: Mapping[str, Any] | None) -> Cell:
     return stack(
         cell(version, ", applied by ", StyledText(of, "good" if everybody else "warn"), fast),
         cell(StyledText("not by ", "warn"), format_stragglers(found)) if not everybody else "",
-        f"{pluralize(silent, 'instance')} fell silent before saying so" if silent else "",
+        f"{pluralize(silent, 'instance')} stopped reporting before confirming it" if silent else "",
     )
 
 
@@ -169,17 +169,17 @@ def blast_radius(found: Mapping[str, Any], clock: Clock) -> list[tuple[str, obje
         for one in found["services"]
     ]
     others = [f"{one['id']} ({one['state']})" for one in found["overlapping"]]
-    last_seen = clock.ago(found["last_seen"]) if found["last_seen"] else "not within the last hour"
+    last_seen = clock.ago(found["last_seen"]) if found["last_seen"] else "not in the last hour"
     return [
-        ("would hit", ", ".join(services) or "no service asked for it within the last hour"),
-        ("last asked", last_seen),
+        ("affects", ", ".join(services) or "no service checked it in the last hour"),
+        ("last checked", last_seen),
         ("overlaps", ", ".join(others)),
     ]
 
 
 def _expiry_text(one: Switch, clock: Clock) -> Cell:
     if one["permanent"]:
-        return cell("never: it is permanent")
+        return cell("never (permanent)")
     if one["expires_at"] is None:
         return cell()
     then = f"{clock.time_left(one['expires_at'])} ({clock.exact_time(one['expires_at'])})"

@@ -85,7 +85,7 @@ def handle_callback(request: HttpRequest) -> HttpResponse:
     )
     try:
         if state is None:
-            raise OAuth2Error("nobody left from this browser lately")
+            raise OAuth2Error("no sign-in was started in this browser")
         if request.GET.get("error") or "code" not in request.GET:
             raise OAuth2Error("the provider sent no code")
         identity = _fetch_identity(request, state)

@@ -75,7 +75,7 @@ class Command(ShellCommand):
         count += codes.reset_failures(user)
         target = f"user:{user.username}"
         audit.record(actor=shell_actor(), action="user.unlocked", target=target, now=db_now())
-        self.line(f"{user.username} may try again ({count} forgotten)")
+        self.line(f"{user.username} can try again ({count} failed attempts cleared)")
 
     def reset_factors(self, options: dict[str, Any]) -> None:
         user = _find_user(options)
@@ -90,11 +90,11 @@ class Command(ShellCommand):
     def activate(self, options: dict[str, Any]) -> None:
         user = _find_user(options)
         people.change_user(user=user, actor=shell_actor(), now=db_now(), is_active=True)
-        self.line(f"{user.username} may sign in")
+        self.line(f"{user.username} can sign in")
 
     def _print_password(self, user: User, password: str, label: str) -> None:
         """Print the password alone on stdout, so that scripts can read it."""
-        self.stderr.write(f"{user.username}: the {label}, shown only now:")
+        self.stderr.write(f"{user.username}: the {label}, shown only once:")
         self.line(password)
 
 

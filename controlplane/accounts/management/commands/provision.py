@@ -37,9 +37,9 @@ class Command(ShellCommand):
         except ProgrammingError as error:
             problem = str(error).splitlines()[0]
             raise CommandError(
-                f"The role {role}, which the application runs as, can't be set up: {problem}."
-                f" Let a superuser create it (and GRANT {role} to the owner's login if both"
-                " are one login), then try again."
+                f"The database role {role}, which the application uses, can't be set up: {problem}."
+                f" Have a superuser create it (and GRANT {role} to the owner's login if both use"
+                " one login), then try again."
             ) from error
         chosen = os.environ.get("SWITCHGEAR_ADMIN_PASSWORD", "")
         password, note = ensure_admin(chosen, db_now())
@@ -58,17 +58,17 @@ def ensure_admin(chosen_password: str, now: datetime) -> tuple[str | None, str]:
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()
     if chosen_password and _has_own_password():
-        return None, "the password is the one that somebody set since the first start"
+        return None, "the password was changed after the first start"
     if chosen_password:
         _set_password(admin, chosen_password, now)
-        return None, "the password is the one in SWITCHGEAR_ADMIN_PASSWORD"
+        return None, "the password is SWITCHGEAR_ADMIN_PASSWORD"
     if admin is not None and admin.last_login is not None:
-        return None, "the password is the one chosen earlier"
+        return None, "the password is unchanged"
     if admin is None and people.find_first_admin() is not None:
-        return None, "there is no such user; other admins are there"
+        return None, "this user doesn't exist, but other admins do"
     password = secrets.token_urlsafe(15)
     _set_password(admin, password, now)
-    return password, "new at each start until the first sign-in; shown only now"
+    return password, "new at each start until the first sign-in; shown only once"
 
 
 def _set_password(admin: User | None, password: str, now: datetime) -> None:

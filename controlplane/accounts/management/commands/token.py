@@ -52,7 +52,7 @@ class Command(ShellCommand):
         ends = f"expires {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "no expiry"
         for warning in tokens.describe_admin_powers(token):
             self.stderr.write(f"Warning: {warning}")
-        self.stderr.write(f"{token.name}: owner {token.owner.username}, {ends}. Shown only now:")
+        self.stderr.write(f"{token.name}: owner {token.owner.username}, {ends}. Shown only once:")
         self.line(text)
 
     def list(self, options: dict[str, Any]) -> None:

@@ -206,5 +206,5 @@ def test_form_says_which_service_can_not_be(root, admin):
         "/tokens/new/", build_form(admin, services="a/b"), headers=DIALOG
     ).content.decode()
 
-    assert "No service can be named a/b" in html
+    assert "Not valid as service names: a/b" in html
     assert not Token.objects.exists()

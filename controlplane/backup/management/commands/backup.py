@@ -15,28 +15,34 @@ from controlplane.core.clock import db_now
 from controlplane.core.shell import ShellCommand, shell_actor
 
 OTHER_KEY = (
-    "SECRET_KEY is another than when this backup was made. What it had encrypted or signed is lost:"
-    " second factors (people set up new ones), single sign-on under way, links in e-mails, and the"
-    " signed copies on the data planes' disks. Put the old SECRET_KEY back if you still have it."
+    "SECRET_KEY differs from the one this backup was made with. Everything encrypted or signed with"
+    " the old key is lost: second factors (people must set up new ones), single sign-ons in"
+    " progress, links in e-mails, and the signed copies on the data planes' disks. Put the old"
+    " SECRET_KEY back if you still have it."
 )
 
 
 class Command(ShellCommand):
-    help = "Make, check or restore a backup (see docs/restore.md). SECRET_KEY is never in one."
+    help = (
+        "Create, check or restore a backup (see docs/restore.md). A backup never contains"
+        " SECRET_KEY."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        create = commands.add_parser("create", help="write a backup, while everything runs")
-        check = commands.add_parser("check", help="exit 1 unless it is whole; needs no database")
+        create = commands.add_parser("create", help="create a backup of the running installation")
+        check = commands.add_parser(
+            "check", help="check a backup; exit 1 if it is damaged. Needs no database"
+        )
         restore = commands.add_parser(
-            "restore", help="restore it into the empty database, and begin a new epoch"
+            "restore", help="restore a backup into an empty database and begin a new epoch"
         )
         for parser in (create, check, restore):
             parser.add_argument("file", type=Path, metavar="FILE")
         restore.add_argument(
             "--over-fresh",
             action="store_true",
-            help="drop what a first start has made in it, if nobody has used that yet",
+            help="drop the tables of a first start, if the installation was never used",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -60,7 +66,9 @@ class Command(ShellCommand):
                 now=db_now(),
             )
         self._show(manifest)
-        self.stderr.write("Keep SECRET_KEY, in another place than this file: it is not in it.")
+        self.stderr.write(
+            "The backup does not contain SECRET_KEY. Store the key in another place than this file."
+        )
 
     def _check(self, path: Path) -> None:
         manifest = file.read_manifest(path)

@@ -59,7 +59,7 @@ def test_click_on_what_was_seen_before_is_told_to_look_again(kim, waiting):
     refused = approver.post(f"/approvals/{waiting}/approve", {})
 
     assert refused.status_code == 409
-    assert "It was edited, look again" in refused.json()["detail"]
+    assert "The request was edited. Review it again" in refused.json()["detail"]
     assert refused.json()["replaced_by"] == newer
     assert kim.get(f"{GLOBAL}/").json()["state"] == "engaged"
     assert approver.post(f"/approvals/{newer}/approve", {}).status_code == 200

@@ -70,11 +70,11 @@ def test_source_that_fails_hides_nothing_but_itself(now):
 def test_unconfigured_places_and_silent_severities_are_named(now, settings):
     titles = {one.title: one for one in services.read_all(now).waiting}
 
-    assert titles["No escalation step reaches anybody: critical"].severity == "critical"
-    critical = titles["No escalation step reaches anybody: critical"]
+    assert titles["No escalation step reaches anyone: critical"].severity == "critical"
+    critical = titles["No escalation step reaches anyone: critical"]
     assert "on-call: not set up" in critical.detail
     assert not [title for title in titles if title.startswith("on-call reaches")]
-    assert "No route reaches anybody" not in titles
+    assert "No route reaches anyone" not in titles
 
 
 def test_nothing_configured_at_all_is_one_line(now, settings):
@@ -104,7 +104,7 @@ def test_no_route_and_dead_route_are_told(now):
     fill("team-lead", "lee@example.org")
 
     titles = [one.title for one in services.read_all(now).waiting]
-    assert "No route reaches anybody" in titles
+    assert "No route reaches anyone" in titles
 
 
 def test_escalation_without_a_page_of_its_own_is_told_until_acknowledged(now):

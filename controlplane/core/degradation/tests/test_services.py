@@ -22,7 +22,7 @@ NOW = datetime(2026, 11, 21, 2, 11, tzinfo=UTC)
 LATER = NOW + timedelta(minutes=7)
 SECOND = timedelta(seconds=1)
 ORACLE = Cause(1, "core->oracle", "Oracle's breaker is open.", fails=("NL2SQL",), works=("Docs",))
-REDIS = Cause(2, "redis-cache", "The cache does not answer.")
+REDIS = Cause(2, "redis-cache", "The cache does not respond.")
 
 
 def row():

@@ -31,7 +31,7 @@ def observe(verdict: str, seconds_ago: float = 0, **evidence: Any) -> Observatio
 SMOKE = question("external", gate="smoke")
 BREAKER = question("breaker", dependency="core->oracle")
 SAMPLES = question("samples", slo="core", min_events=100)
-judge_app = partial(verdicts.evaluate_observation, missing="nobody has looked yet")
+judge_app = partial(verdicts.evaluate_observation, missing="no observation yet")
 JUDGED = [(external.evaluate, SMOKE, "ok"), (judge_app, BREAKER, "pass")]
 
 
@@ -56,7 +56,7 @@ def test_what_nobody_has_said_anything_of_is_no_data(
     answer = judge(asked, None, NOW)
 
     assert answer.verdict == NO_DATA
-    assert "nobody" in answer.evidence["why"]
+    assert "no observation" in answer.evidence["why"]
 
 
 @pytest.mark.parametrize(("judge", "asked", "fine"), JUDGED)
@@ -67,7 +67,7 @@ def test_what_nobody_has_said_anything_of_is_no_data(
         (60 * SECOND, PASS, None),
         (60 * SECOND + A_TICK, NO_DATA, "more than 60 seconds ago"),
         (-60 * SECOND, PASS, None),
-        (-60 * SECOND - A_TICK, NO_DATA, "still to come"),
+        (-60 * SECOND - A_TICK, NO_DATA, "in the future"),
     ],
 )
 def test_a_verdict_counts_for_sixty_seconds_and_not_from_a_clock_ahead(
@@ -125,7 +125,7 @@ def test_no_data_of_an_app_keeps_the_reason_it_gave() -> None:
 def test_no_data_without_a_reason_gets_one() -> None:
     answer = judge_app(BREAKER, observe("no_data", why=None), NOW)
 
-    assert answer.evidence["why"] == "whoever answers has no data"
+    assert answer.evidence["why"] == "the source has no data"
 
 
 def test_a_type_nobody_knows_is_no_data_that_says_so() -> None:

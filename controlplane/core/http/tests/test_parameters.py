@@ -19,10 +19,10 @@ def admin():
     ("path", "name", "message"),
     [
         ("/switches/?staet=engaged", "staet", "did you mean state?"),
-        ("/switches/?colour=red", "colour", "known here: cursor, limit, overdue, q, scope, state."),
-        ("/switches/feature/chat/?verbose=1", "verbose", "known here: none."),
+        ("/switches/?colour=red", "colour", "allowed: cursor, limit, overdue, q, scope, state."),
+        ("/switches/feature/chat/?verbose=1", "verbose", "allowed: none."),
         ("/audit/?actr=kim", "actr", "did you mean actor?"),
-        ("/attention/?ofset=3", "ofset", "known here: cursor, kind, limit, severity."),
+        ("/attention/?ofset=3", "ofset", "allowed: cursor, kind, limit, severity."),
         ("/dlq/?servr=a", "servr", "did you mean server?"),
         ("/dlq/jobs/?stat=live", "stat", "did you mean state?"),
         ("/openslo/?formt=yaml", "formt", "did you mean format?"),
@@ -59,7 +59,7 @@ def test_unknown_field_is_refused_with_the_known_ones(admin):
     refused = admin.post("/switches/feature/chat/engage", {**ENGAGED, "colour": "red"})
 
     assert refused.status_code == 400
-    assert "known here: break_glass, dry_run" in refused.json()["errors"]["colour"][0]
+    assert "allowed: break_glass, dry_run" in refused.json()["errors"]["colour"][0]
 
 
 def test_field_that_alertmanager_adds_some_day_is_ignored(admin):

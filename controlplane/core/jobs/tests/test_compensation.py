@@ -65,7 +65,7 @@ def test_a_job_that_fails_takes_back_what_it_did_the_last_first(given, undone):
     assert audited() == ["job.failed"]
     (message,) = list_messages("job.failed")
     notice = renderer.render(message.event, message.payload)
-    assert notice.title == f"Test job {job.pk} has failed; what it did is taken back"
+    assert notice.title == f"Test job {job.pk} has failed and is being rolled back"
     assert ("Why", "ValueError: three went wrong") in notice.lines
     assert turn(NOW + MINUTE) == 0
 

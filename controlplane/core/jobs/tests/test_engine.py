@@ -19,7 +19,7 @@ def test_one_job_that_cannot_go_on_does_not_keep_the_others(given):
     broken, well = begin(), begin()
     Job.objects.filter(pk=broken.pk).update(step_index=5)
 
-    with pytest.raises(ExceptionGroup, match="could not go on"):
+    with pytest.raises(ExceptionGroup, match="could not continue"):
         turn()
 
     assert Job.objects.get(pk=well.pk).state == "completed"

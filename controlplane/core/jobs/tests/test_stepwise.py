@@ -212,7 +212,7 @@ def test_a_step_whose_workers_always_die_is_given_up_in_the_end(given, somewhere
 
     job.refresh_from_db()
     assert (job.state, job.attempts) == ("failed", 10)
-    assert "died again and again" in job.error
+    assert "repeatedly crashed" in job.error
     assert len(list_messages("job.failed")) == 1
 
 

@@ -62,8 +62,8 @@ def test_it_is_told_once_with_where_it_stood():
     (message,) = list_messages("job.stuck")
     notice = renderer.render(message.event, message.payload)
     assert (message.severity, message.subject) == ("critical", f"job:{job.pk}")
-    assert notice.title == f"Test job {job.pk} is stuck: nobody works on it"
-    assert ("Last sign of life", "2026-11-21 02:11:00 UTC") in notice.lines
+    assert notice.title == f"Test job {job.pk} is stuck: no worker is running it"
+    assert ("Last heartbeat", "2026-11-21 02:11:00 UTC") in notice.lines
     assert ("Last worker", "web-1:77") in notice.lines
     assert notice.path == f"/jobs/{job.pk}/"
     (call,) = Escalation.objects.all()

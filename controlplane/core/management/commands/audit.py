@@ -19,14 +19,23 @@ class Command(ShellCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        verify = commands.add_parser("verify", help="exit 1 and name the first bad row")
-        verify.add_argument("--file", type=Path, help="a jsonl export, instead of the database")
-        verify.add_argument(
-            "--anchor", action="append", default=[], metavar="ID:HASH", help="must agree too"
+        verify = commands.add_parser(
+            "verify",
+            help="verify the audit trail; exit 1 and name the first bad row if it is broken",
         )
-        out = commands.add_parser("export", help="write the whole trail to standard output")
+        verify.add_argument(
+            "--file", type=Path, help="a JSONL export to verify instead of the database"
+        )
+        verify.add_argument(
+            "--anchor",
+            action="append",
+            default=[],
+            metavar="ID:HASH",
+            help="recorded head that must match, too",
+        )
+        out = commands.add_parser("export", help="write all rows to standard output")
         out.add_argument("--format", choices=["jsonl", "csv"], default="jsonl")
-        commands.add_parser("anchor", help="publish the head of the chain")
+        commands.add_parser("anchor", help="publish the head of the chain as an anchor")
 
     def handle(self, *args: Any, **options: Any) -> None:
         getattr(self, options["command"])(options)

@@ -18,13 +18,15 @@ class Command(ShellCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
-        load = commands.add_parser("load", help="all of it or nothing; prints what changes")
+        load = commands.add_parser("load", help="load all files or nothing; prints the changes")
         load.add_argument("folder", type=Path, metavar="DIR")
-        load.add_argument("--dry-run", action="store_true", help="only print what would change")
+        load.add_argument(
+            "--dry-run", action="store_true", help="print what would change, without changing it"
+        )
         load.add_argument(
             "--keep-edited",
             action="store_true",
-            help="leave alone what was changed in the console after it was loaded",
+            help="keep objects that were edited in the console since they were loaded",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -40,22 +42,22 @@ class Command(ShellCommand):
         except InvalidInput as error:
             for place, problems in error.errors.items():
                 self.stderr.write(f"{place}: {' '.join(problems)}")
-            self.fail("Nothing was changed.")
+            self.fail("Nothing changed.")
             return
         except Conflict as error:
-            self.fail(f"{error.detail} Nothing was changed.")
+            self.fail(f"{error.detail} Nothing changed.")
             return
         for change in loaded.changes:
             self._show(change)
         for name in loaded.elsewhere:
-            self.line(f"  {name} stands in no file; left alone")
+            self.line(f"  {name} is in none of the files; not changed")
         for remark in loaded.remarks:
             self.line(remark)
-        would = "Would be: " if dry_run else ""
-        kept = f", {loaded.count(KEPT)} kept as edited" if loaded.count(KEPT) else ""
+        would = "Dry run: " if dry_run else ""
+        kept = f", {loaded.count(KEPT)} kept with edits" if loaded.count(KEPT) else ""
         self.line(
             f"{would}{loaded.count(NEW)} new, {loaded.count(CHANGED)} changed,"
-            f" {loaded.count(SAME)} the same{kept}."
+            f" {loaded.count(SAME)} unchanged{kept}."
         )
 
     def _show(self, change: EntryChange) -> None:

@@ -21,12 +21,17 @@ COUNT_SECONDS = 60
 
 
 class Command(ShellCommand):
-    help = "Show what is kept for how long. Ticks delete what is due; KEPT_DAYS changes how long."
+    help = (
+        "Show how long data is kept. Periodic tasks delete what is due; KEPT_DAYS changes"
+        " retention."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         actions = parser.add_mutually_exclusive_group()
-        actions.add_argument("--dry-run", action="store_true", help="only what would go now")
-        actions.add_argument("--now", action="store_true", help="have the ticks delete it now")
+        actions.add_argument(
+            "--dry-run", action="store_true", help="list only rules with rows to delete now"
+        )
+        actions.add_argument("--now", action="store_true", help="delete due rows now")
         parser.add_argument("--only", metavar="NAME", help="one rule")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -34,7 +39,7 @@ class Command(ShellCommand):
             raise InvalidInput({"KEPT_DAYS": errors})
         name, now = options["only"], db_now()
         if name is not None and name not in RETENTION_RULES:
-            raise InvalidInput({"--only": [f"There is no rule {name}."]})
+            raise InvalidInput({"--only": [f"There is no retention rule {name}."]})
         rules = [RETENTION_RULES[key] for key in ([name] if name else sorted(RETENTION_RULES))]
         if options["now"]:
             for tick in sorted({rule.tick for rule in rules}):
@@ -42,7 +47,7 @@ class Command(ShellCommand):
             return
         due = sum(self._show(rule, now, only_due=options["dry_run"]) for rule in rules)
         if options["dry_run"]:
-            self.line(f"{due} rows would go now.")
+            self.line(f"{due} rows are due for deletion.")
         elif not name:
             for _, table in sorted(PERMANENT_TABLES.items()):
                 count = apps.get_model(table.model)._base_manager.count()

@@ -106,7 +106,7 @@ def test_every_rule_can_be_counted_and_the_command_shows_it(capsys):
 
     assert all(f"{name} " in whole for name in retention.RETENTION_RULES)
     assert "core.AuditEntry" in whole
-    assert due.endswith("1 rows would go now.\n")
+    assert due.endswith("1 rows are due for deletion.\n")
     assert due.startswith("escalations ")
 
 

@@ -66,9 +66,9 @@ def test_chosen_days_count_within_the_bounds_only(settings):
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ({"messages": 7}, "messages is kept for 8 to 400 days, not for 7."),
-        ({"audit": 7}, "audit is no rule"),
-        ({"idempotency-keys": 2}, "idempotency-keys can't be chosen"),
+        ({"messages": 7}, "messages must be from 8 to 400 days, not 7."),
+        ({"audit": 7}, "audit is not a retention rule"),
+        ({"idempotency-keys": 2}, "idempotency-keys can't be changed"),
     ],
 )
 def test_wrong_days_are_an_error_of_check_and_of_the_command(settings, chosen, message):

@@ -60,7 +60,7 @@ def _hold_locks(say: Callable[[str], None]) -> Iterator[None]:
     try:
         if not _try_lock(lock_connection, "pg_try_advisory_lock_shared", MIGRATING):
             raise CommandError(
-                "A backup is being restored into this database. Wait until that is done, then try"
+                "A backup is being restored into this database. Wait until it is done, then try"
                 " again."
             )
         if not _try_lock(lock_connection, "pg_try_advisory_lock", MIGRATING_ALONE):
@@ -88,10 +88,11 @@ def _lock_timeout_advice() -> str:
         (timeout,) = cursor.fetchone()
         cursor.execute(HOLDERS)
         holders = [_describe_holder(*row) for row in cursor.fetchall()]
-    who = f" Just now tables are held by {', '.join(holders)}." if holders else ""
+    who = f" The tables are currently locked by {', '.join(holders)}." if holders else ""
     return (
-        f"The last migration named above gave up: others held a table of it for {timeout}, and"
-        f" nobody is to wait behind it. It is undone, those before it stay.{who} Run it again."
+        "The last migration above gave up: other sessions held a lock on one of its tables for"
+        f" {timeout}, and it must not block others. It was rolled back; earlier migrations are"
+        f" kept.{who} Run migrate again."
     )
 
 

@@ -17,18 +17,18 @@ from controlplane.processes.exec_command import (
 
 class Command(ShellCommand):
     help = (
-        "Serve what services poll, and nothing else. Starts without PostgreSQL and Redis and "
-        "follows them as soon as they answer."
+        "Run a data plane, which serves snapshots and checks to services and stores their reports."
+        " Starts without PostgreSQL and Redis and connects when they are available."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+        parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
         parser.add_argument("--port", type=whole_number(1, 65535), default=8001)
         parser.add_argument(
             "--workers",
             type=whole_number(1, 64),
             default=1,
-            help="processes on the port, each following the database by itself",
+            help="processes that share the port, each with its own database connection",
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

@@ -94,7 +94,7 @@ def test_a_backlog_is_critical_until_somebody_knows_of_it_and_then_still_waits()
     backlog.watch_backlog(NOW)
     shown = [one for one in overview.read_all(NOW).waiting if one.kind == "outbox_backlog"]
     assert [(one.severity, one.since) for one in shown] == [("critical", NOW)]
-    assert "The alarm ends below 500." in shown[0].detail
+    assert "The alarm ends when fewer than 500 are waiting." in shown[0].detail
 
     escalation.acknowledge(subject="outbox:backlog", actor=system_actor("test"), now=NOW)
 

@@ -180,7 +180,7 @@ def test_the_page_asks_the_database_as_often_for_many_messages_as_for_one(operat
 
 
 def test_a_superseded_message_is_shown_as_such_and_can_be_filtered(operator):
-    create_message("superseded", "slack", error="left out: message 9 tells the newer state")
+    create_message("superseded", "slack", error="not sent: message 9 has the newer state")
 
     everything = html(operator)
     narrowed = html(operator, "/deliveries/?state=superseded")
@@ -188,4 +188,4 @@ def test_a_superseded_message_is_shown_as_such_and_can_be_filtered(operator):
     for text in (everything, narrowed):
         assert count_deliveries(text) == 1
         assert "<span>Superseded</span>" in text
-        assert "left out: message 9 tells the newer state" in text
+        assert "not sent: message 9 has the newer state" in text

@@ -136,7 +136,7 @@ def test_slack_that_hangs_is_given_up_on_in_time(by_bot, monkeypatch):
 
     tried = attempted()
     assert tried.state == "pending"
-    assert "may have arrived" in tried.last_error
+    assert "may have been delivered" in tried.last_error
 
 
 @pytest.mark.django_db(transaction=True)
@@ -209,7 +209,7 @@ def test_a_sender_that_died_in_the_last_attempt_leaves_no_message_pending(by_bot
 
     lost = message()
     assert (lost.state, lost.attempts, lost.fence) == ("failed", 8, 9)
-    assert "may have arrived" in lost.last_error
+    assert "may have been delivered" in lost.last_error
     assert by_bot.requests == []
     wait_until(lambda: "outbox.failed" in errors(caplog))
 

@@ -39,7 +39,7 @@ def test_a_storm_of_reminders_is_one_message_that_lists_them(by_bot, settings):
     deliver()
 
     (post,) = by_bot.messages
-    assert "37 reminders at once" in post["text"]
+    assert "37 reminders" in post["text"]
     assert "segment:s1" in post["text"] or "episode.expires_soon" in post["text"]
     assert "17 more" in post["text"]
     assert "https://console.example/attention/" in post["blocks"][-1]["elements"][0]["text"]

@@ -123,9 +123,9 @@ def test_where_history_can_not_be_read_it_is_sent_again_and_says_so(by_bot, code
     deliver()
 
     (post,) = by_bot.messages
-    assert "may be a repeat" in post["text"]
+    assert "possible duplicate" in post["text"]
     last = Attempt.objects.get(number=2)
-    assert (last.outcome, "may be a repeat" in last.error) == ("sent", True)
+    assert (last.outcome, "possible duplicate" in last.error) == ("sent", True)
     assert wordless(message())
 
 
@@ -137,7 +137,7 @@ def test_a_channel_known_by_name_only_can_not_be_searched(by_bot, settings):
     deliver()
 
     assert by_bot.methods == ["chat.postMessage", "conversations.history", "chat.postMessage"]
-    assert "may be a repeat" in by_bot.texts[1]
+    assert "possible duplicate" in by_bot.texts[1]
 
 
 def test_a_channel_known_by_name_is_searched_by_the_id_that_a_thread_told(by_bot, settings):
@@ -173,8 +173,8 @@ def test_a_webhook_can_not_be_asked_so_a_doubtful_message_is_repeated(by_webhook
     deliver()
 
     first, second = by_webhook.messages
-    assert "may be a repeat" not in first["text"]
-    assert "may be a repeat" in second["text"]
+    assert "possible duplicate" not in first["text"]
+    assert "possible duplicate" in second["text"]
     assert by_webhook.methods == ["webhook", "webhook"]
 
 

@@ -174,9 +174,9 @@ def test_tls_asks_for_the_name_and_checks_it(settings):
         other = f"https://elsewhere.example.org:{receiver.port}/x"
 
         assert call(own, Resolver(["127.0.0.1"]), trusting()).status == 200
-        with pytest.raises(TransientFailure, match="no connection"):
+        with pytest.raises(TransientFailure, match="connection failed"):
             call(other, Resolver(["127.0.0.1"]), trusting())
-        with pytest.raises(TransientFailure, match="no connection"):
+        with pytest.raises(TransientFailure, match="connection failed"):
             call(own, Resolver(["127.0.0.1"]))
 
         assert receiver.server_names[0] == "hooks.example.org"

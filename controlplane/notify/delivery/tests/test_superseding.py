@@ -51,7 +51,7 @@ def test_updates_that_waited_long_are_superseded_by_the_newest():
     left_out = OutboxMessage.objects.filter(state="superseded")
     assert [row.event_key for row in left_out.order_by("id")] == ["audit:2", "audit:3", "audit:4"]
     assert {row.last_error for row in left_out} == {
-        f"left out: message {messages[1].pk} tells the newer state"
+        f"not sent: message {messages[1].pk} has the newer state"
     }
     assert all(row.finished_at for row in left_out)
     assert selection.count_messages() == {"pending": 0, "failed": 0, "superseded": 3}

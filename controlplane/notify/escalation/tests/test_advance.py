@@ -148,7 +148,7 @@ def test_no_step_reaches_anybody_and_the_routes_are_told(now):
 
     assert list_messages() == [("slack", "escalation.step")] * 2
     payload = OutboxMessage.objects.first().payload
-    assert payload["now_told"] == "whoever the routes lead to"
+    assert payload["now_told"] == "the recipients of the routes"
     assert "cto: not set up" in OutboxMessage.objects.last().payload["not_reached"]
 
 

@@ -53,6 +53,6 @@ def test_switch_that_nobody_engaged_is_acknowledged_by_its_escalation(in_slack):
     value = {"switch": "segment:finance", "subject": "trip:5"}
 
     assert "24 hours" in lee.press("acknowledge", {**value, "escalation": escalation.pk})
-    assert "just acknowledged" in lee.press("acknowledge", value)
+    assert "already acknowledged" in lee.press("acknowledge", value)
     escalation.refresh_from_db()
     assert escalation.acknowledged_by == "slack:lee"

@@ -178,7 +178,7 @@ def test_edited_request_is_not_approved_by_the_old_button(in_slack, kim, waiting
 
     reply = lee.press("approve", {"approval": waiting})
 
-    assert "It was edited, look again" in reply
+    assert "The request was edited. Review it again" in reply
     assert f"approval {new}" in reply
     assert state(kim) == "engaged"
 

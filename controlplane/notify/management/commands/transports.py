@@ -8,11 +8,11 @@ from controlplane.notify.transports import destinations
 
 
 class Command(ShellCommand):
-    help = "List the kinds of destination that messages can be sent to."
+    help = "List the transports that can deliver messages."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--markdown", action="store_true", help="print the table of docs/notifications.md"
+            "--markdown", action="store_true", help="print the table in docs/notifications.md"
         )
 
     def handle(self, *args: Any, **options: Any) -> None:

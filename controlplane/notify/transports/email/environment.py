@@ -35,7 +35,7 @@ def read(variables: Mapping[str, str]) -> dict[str, Any]:
     parts = urlsplit(check_url(given, "EMAIL_URL", {"smtp", "smtps"}))
     host, options = parts.hostname or "", dict(parse_qsl(parts.query))
     if not host:
-        raise WrongVariable("EMAIL_URL", "names no host")
+        raise WrongVariable("EMAIL_URL", "has no host")
     sender = options.get("from", f"switchgear@{host}")
     if not (sender.isprintable() and "@" in sender):
         raise WrongVariable("EMAIL_URL", "from= is not an e-mail address")

@@ -91,7 +91,7 @@ def send_mail(
 ) -> None:
     """Send one mail to the server; raise a `DeliveryFailure` unless it was accepted."""
     connections.release_connection()
-    with _convert_errors("no connection to the mail server", where="at the greeting"):
+    with _convert_errors("can't connect to the mail server", where="at the greeting"):
         with_server = _Connection(server, seconds)
     try:
         _begin_mail(with_server, server, envelope)
@@ -108,17 +108,19 @@ def _convert_errors(broken: str, *, where: str = "") -> Iterator[None]:
     except smtplib.SMTPResponseException as refusal:
         raise _make_failure(refusal.smtp_code, refusal.smtp_error, where) from refusal
     except smtplib.SMTPNotSupportedError as error:
-        reason = f"the mail server lacks what is needed: {_describe_error(error)}"
+        reason = f"the mail server lacks a required feature: {_describe_error(error)}"
         raise PermanentFailure(reason) from error
     except ssl.SSLError as error:
-        raise TransientFailure(f"no trust in the mail server: {_describe_error(error)}") from error
+        raise TransientFailure(
+            f"the mail server's certificate was rejected: {_describe_error(error)}"
+        ) from error
     except (OSError, smtplib.SMTPException) as error:
         raise TransientFailure(f"{broken} ({_describe_error(error)})") from error
 
 
 def _begin_mail(connection: _Connection, server: EmailSettings, envelope: Envelope) -> None:
     """Run the SMTP exchange up to `DATA`; if it fails, the mail was certainly not delivered."""
-    with _convert_errors("the mail server went away"):
+    with _convert_errors("the mail server closed the connection"):
         connection.ehlo_or_helo_if_needed()
         if server.security == "starttls":
             connection.starttls(context=_tls_context())
@@ -129,7 +131,7 @@ def _begin_mail(connection: _Connection, server: EmailSettings, envelope: Envelo
         if envelope.international:
             if not connection.has_extn("smtputf8"):
                 raise PermanentFailure(
-                    "the mail server takes no addresses with letters beyond ASCII"
+                    "the mail server doesn't accept addresses with non-ASCII characters"
                 )
             options = ["SMTPUTF8", "BODY=8BITMIME"]
         _check_reply(connection.mail(envelope.sender, options), "for the sender")
@@ -141,8 +143,12 @@ def _transmit(connection: _Connection, mail: bytes) -> None:
     try:
         connection.send(_DOT_AT_START.sub(b"..", mail) + b".\r\n")
     except (OSError, smtplib.SMTPException) as error:
-        raise TransientFailure(f"the mail server went away ({_describe_error(error)})") from error
-    doubt = TransientFailure("no answer after the mail; it may have arrived", in_doubt=True)
+        raise TransientFailure(
+            f"the mail server closed the connection ({_describe_error(error)})"
+        ) from error
+    doubt = TransientFailure(
+        "no response after the mail was sent; it may have been delivered", in_doubt=True
+    )
     try:
         answer = connection.getreply()
     except (OSError, smtplib.SMTPException) as error:
@@ -164,7 +170,7 @@ def _make_failure(code: int, text: bytes | str, where: str) -> Exception:
     reply = " ".join("".join(c if c.isprintable() else " " for c in reply).split())[
         :MAX_REPLY_LENGTH
     ]
-    reason = f"the mail server says {code} {where}".rstrip() + (f": {reply}" if reply else "")
+    reason = f"the mail server returned {code} {where}".rstrip() + (f": {reply}" if reply else "")
     return TransientFailure(reason) if code < 500 else PermanentFailure(reason)
 
 

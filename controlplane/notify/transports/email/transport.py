@@ -30,7 +30,7 @@ from . import smtp
 
 MAX_SUBJECT_LENGTH = 150
 MAX_ADDRESS_LENGTH = 254
-TO_DECIDE = "Decide on a page of the console, signed in"
+TO_DECIDE = "Open the console to decide"
 TO_OPEN = "Open the console"
 
 _ADDRESS = re.compile(r"[^\s@<>\",;:\\()\[\]]{1,64}@[^\s@<>\",;:\\()\[\]]{1,190}")
@@ -51,14 +51,14 @@ def list_secrets() -> list[str]:
 def send(message: OutboxMessage) -> None:
     recipient = _parse_address(message.destination)
     if recipient is None:
-        raise PermanentFailure("that is not an e-mail address")
+        raise PermanentFailure("not an e-mail address")
     sender = _to_ascii(parseaddr(settings.EMAIL.sender)[1])
     envelope = smtp.Envelope(sender, recipient, not (sender + recipient).isascii())
     chosen = policy.SMTPUTF8 if envelope.international else policy.SMTP
     try:
         mail = make_mail(message, recipient).as_bytes(policy=chosen)
     except (MessageError, ValueError, UnicodeError) as error:
-        raise PermanentFailure(f"the mail can't be written ({type(error).__name__})") from error
+        raise PermanentFailure(f"the mail can't be composed ({type(error).__name__})") from error
     smtp.send_mail(settings.EMAIL, envelope, mail)
 
 
@@ -178,7 +178,7 @@ TRANSPORTS.register(
             DocsRow(
                 name="e-mail",
                 needs="`EMAIL_URL`",
-                threads="threaded by the mail program",
+                threads="in one thread, by the mail client",
                 in_doubt="is sent again with the same Message-ID",
             ),
         ),

@@ -33,9 +33,9 @@ API_KEY = SettingSpec(
     name="opsgenie_api_key",
     label="Opsgenie API key",
     noun="an API key",
-    help_text="Of an API integration. Left out in a PUT, it stays as it is.",
+    help_text="Key of an API integration. Unchanged if left out in a PUT.",
     pattern=r"[0-9A-Za-z-]{20,100}",
-    mistake="The API key of an integration: letters, digits and hyphens.",
+    mistake="Must be the API key of an integration: letters, digits and hyphens.",
     is_secret=True,
 )
 REGION = incidents.region_setting(KEY, "Opsgenie")

@@ -29,10 +29,10 @@ ROUTING_KEY = SettingSpec(
     name="pagerduty_routing_key",
     label="PagerDuty routing key",
     noun="a routing key",
-    help_text="Of an Events API v2 integration. Left out in a PUT, it stays as it is.",
+    help_text="Key of an Events API v2 integration. Unchanged if left out in a PUT.",
     placeholder="32 letters and digits",
     pattern=r"[0-9A-Za-z]{32}",
-    mistake="A routing key of the Events API v2: 32 letters and digits.",
+    mistake="Must be a routing key of the Events API v2: 32 letters and digits.",
     is_secret=True,
 )
 REGION = incidents.region_setting(KEY, "PagerDuty")

@@ -44,9 +44,9 @@ class Button:
 BUTTONS = {
     "acknowledge": Button("Acknowledge"),
     "extend": Button("Extend 24 h", asks="Keep it engaged for 24 hours longer?", needs="episode"),
-    "approve": Button("Approve", "primary", asks="It is carried out at once, in your name."),
+    "approve": Button("Approve", "primary", asks="This is done immediately, in your name."),
     "sign": Button(
-        "Sign", "primary", asks="You looked at what was done and stand by it.", does="approve"
+        "Sign", "primary", asks="You reviewed the action and agree with it.", does="approve"
     ),
     "deny": Button("Deny", "danger"),
     # No confirmation, because stopping is safe.

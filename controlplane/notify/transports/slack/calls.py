@@ -56,7 +56,7 @@ class SlackCalls:
     def _prepare(self, method: str) -> tuple[str, dict[str, str], float]:
         left = self._ends - time.monotonic()
         if left < MIN_CALL_SECONDS:
-            raise TransientFailure(f"no time was left for {method}")
+            raise TransientFailure(f"no time left for {method}")
         slack = settings.SLACK
         auth = {"Authorization": f"Bearer {slack.bot_token}"}
         return f"{slack.api_url.rstrip('/')}/{method}", auth, left
@@ -96,7 +96,7 @@ def check_response(
     code = document.get("error", answer.body.decode("utf-8", "replace").strip())
     code = code if isinstance(code, str) and _CODE.fullmatch(code) else ""
     if code in PERMANENT:
-        raise SlackRefusal(f"Slack says {code}: {PERMANENT[code]}", code)
+        raise SlackRefusal(f"Slack returned {code}: {PERMANENT[code]}", code)
     reason = f"HTTP {answer.status} from Slack, {code or 'without an error code'}"
     if reading and ok is False and code not in TRANSIENT:
         raise SlackRefusal(reason, code)

@@ -66,7 +66,7 @@ def check_address(address: str) -> str:
 def check_person(address: str) -> str:
     """Check and return a member ID; raise :class:`ValueError` with a sentence for the user."""
     if not _MEMBER_ID.fullmatch(address):
-        raise ValueError("A Slack member id, as U024BE7LH; their profile has it.")
+        raise ValueError("A Slack member ID, such as U024BE7LH, from the person's profile.")
     return address
 
 
@@ -96,13 +96,13 @@ TRANSPORTS.register(
                 "Slack by bot",
                 "`SLACK_BOT_TOKEN`, `SLACK_CHANNEL`",
                 "yes: updated in place, the rest in its thread",
-                "is looked for in the channel first, and sent again only if it is not there",
+                "the channel is searched first, and the message sent again only if it isn't there",
             ),
             DocsRow(
                 "Slack by incoming webhook",
                 "`SLACK_WEBHOOK_URL`",
-                "no: each event is a message",
-                "is sent again, and may be there twice",
+                "no: one message per event",
+                "is sent again, and may appear twice",
             ),
         ),
     )

@@ -33,7 +33,7 @@ def reaches(destination: str) -> bool:
 
 def send(message: OutboxMessage) -> None:
     if db_now() - message.created_at > GOOD_FOR:
-        raise PermanentFailure("too late: Slack takes an answer for half an hour")
+        raise PermanentFailure("too late: Slack accepts replies for half an hour")
     address, text = (str(message.payload.get(key, "")) for key in (ADDRESS, "said"))
     _post_text(address, text).check("Slack")
 
@@ -59,7 +59,7 @@ def is_slack_url(address: str) -> bool:
 
 def _post_text(address: str, text: str) -> ReceiverResponse:
     if not is_slack_url(address):
-        raise PermanentFailure("the address to answer at is not Slack's")
+        raise PermanentFailure("the reply address is not Slack's")
     content = {
         "response_type": "ephemeral",
         "replace_original": False,

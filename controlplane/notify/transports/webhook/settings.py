@@ -41,7 +41,7 @@ URL = SettingSpec(
     name="webhook_url",
     label="URL of the webhook",
     noun="a URL",
-    help_text="Left out in a PUT, it stays as it is.",
+    help_text="Unchanged if left out in a PUT.",
     placeholder="https://…",
     is_secret=True,
     is_url=True,
@@ -49,9 +49,9 @@ URL = SettingSpec(
 )
 NEW_SECRET = SettingSpec(
     name="new_secret",
-    label="Sign with a new secret; the present one ends at once",
+    label="Sign with a new secret; the current one ends immediately",
     noun="a secret",
-    help_text="Sign with another secret from now on.",
+    help_text="Generate a new signing secret, effective immediately.",
     is_flag=True,
 )
 
@@ -60,7 +60,7 @@ class WebhookSettings(ChannelSettings):
     """Settings of a webhook: a URL, checked by the egress guard, and a generated signing secret."""
 
     shown_once = "webhook_secret"
-    shown_once_help = "Whoever receives the webhook checks each signature with it."
+    shown_once_help = "The receiver checks signatures with it."
 
     def __init__(self) -> None:
         super().__init__(URL, NEW_SECRET)
@@ -87,7 +87,7 @@ class WebhookSettings(ChannelSettings):
         if not url and present is not None and present.webhook_url and given.get(URL.name) is None:
             return {}
         if not url:
-            mistake = "Where to send to: an https:// address."
+            mistake = "Address of the receiver, https://."
         elif len(url) > MAX_VALUE_LENGTH:
             mistake = f"At most {MAX_VALUE_LENGTH} characters."
         else:
@@ -114,11 +114,11 @@ def _find_mistake(url: str, resolver: name_resolution.Resolve) -> str:
         guard.check_url(url, WEBHOOKS, resolver=resolver)
     except ValueError as error:
         return str(error)
-    return "" if is_host(httpx.URL(url).raw_host.decode()) else "There can be no host of that name."
+    return "" if is_host(httpx.URL(url).raw_host.decode()) else "Not a valid host name."
 
 
 def _look_up_nothing(host: str, port: int) -> list[str]:
-    raise OSError(f"{host} is not looked up here")
+    raise OSError(f"{host} is not resolved on this server")
 
 
 def is_host(host: str) -> bool:

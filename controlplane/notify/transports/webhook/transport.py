@@ -39,7 +39,7 @@ SETTINGS = WebhookSettings()
 def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
     target = _find_target(message.destination)
     if target is None:
-        raise PermanentFailure(f"{message.destination} is not a webhook any more")
+        raise PermanentFailure(f"{message.destination} is no longer a webhook")
     notice = renderer.render(message.event, message.payload)
     body = orjson.dumps(
         {
@@ -60,9 +60,9 @@ def send(message: OutboxMessage, *, transport: httpx.AsyncBaseTransport | None =
     response = post(target.webhook_url, body, headers, transport=guarded)
     receiver = "the receiver"
     if 300 <= response.status < 400:
-        receiver += ": redirects are not followed; give its own URL"
+        receiver += ": redirects are not followed; use the final URL"
     elif response.status == 410:
-        receiver += ": it wants no more; remove the target"
+        receiver += ": the receiver has unsubscribed; remove the target"
     response.check(receiver, doubt_server_errors=True)
 
 

@@ -16,8 +16,8 @@ PORT = 8000
 
 class Command(ShellCommand):
     help = (
-        "Be one process of the installation, and nothing beside. Whatever it is, /health/startup, "
-        "/health/live and /health/ready (of a data plane: /health/ready/data) answer on its port."
+        "Run one process of the installation. Each process serves /health/startup, /health/live and"
+        " /health/ready (a data plane: /health/ready/data) on its port."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -35,10 +35,12 @@ class Command(ShellCommand):
                 "--health-port",
                 type=exec_command.whole_number(0, 65535),
                 default=PORT,
-                help="0: no probes",
+                help="port of the health probes; 0 for none",
             )
             if role == "worker":
-                other.add_argument("--queues", default="", help="only these, with commas between")
+                other.add_argument(
+                    "--queues", default="", help="only these queues, separated by commas"
+                )
 
     def handle(self, *args: Any, **options: Any) -> None:
         role, port = options["role"], options.get("port", PORT)

@@ -16,7 +16,7 @@ LAST_SENDS_SECONDS = 0.7
 
 
 class Command(ShellCommand):
-    help = "Run any tick that is 5 s late, until SIGTERM."
+    help = "Run periodic tasks that are 5 s overdue, until SIGTERM."
     is_for_people = False
 
     def handle(self, *args: Any, **options: Any) -> None:
