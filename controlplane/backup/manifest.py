@@ -69,7 +69,9 @@ def loads(content: bytes) -> Manifest:
     try:
         document: dict[str, Any] = json.loads(content)
         if document.get("format") != FORMAT:
-            raise InvalidInput({"FILE": [f"its format {document.get('format')} is unknown."]})
+            raise InvalidInput(
+                {"FILE": [f"backup format {document.get('format')} is not supported."]}
+            )
         manifest = Manifest(**{**document, "migrations": tuple(document["migrations"])})
         datetime.fromisoformat(manifest.taken_at)
     except (ValueError, TypeError, KeyError, AttributeError) as error:

@@ -149,4 +149,4 @@ def test_ramp_holds_once_its_kind_is_gone():
     run_tick(now)
 
     assert get_ramp_state(ramp) == "holding"
-    assert "no gates of the type weather" in Ramp.objects.get().job.hold_reason
+    assert "unknown gate type weather" in Ramp.objects.get().job.hold_reason

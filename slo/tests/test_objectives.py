@@ -128,7 +128,7 @@ def test_change_of_an_earlier_version_is_refused():
     put_slo()
     put_slo(target=0.99)
 
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="Someone else changed it"):
         put_slo(target=0.95, at_version=1)
 
     assert put_slo(target=0.95, at_version=2).version == 3

@@ -213,7 +213,7 @@ def test_remark_on_half_a_surrogate_can_be_sent(admin):
 
     response = send(admin, f"{other}---{TEXT}", "?prometheus_url=http://prom:9090")
 
-    assert "documents.0: The Service \\ud800 was left out" in response.json()["remarks"][0]
+    assert "documents.0: The Service \\ud800 was ignored" in response.json()["remarks"][0]
 
 
 @pytest.mark.django_db

@@ -147,7 +147,7 @@ def test_file_is_loaded_with_counters_and_told_as_loaded(folder):
 
     assert code == 0
     assert "+ SLO core-availability" in output
-    assert output.rstrip().endswith("2 new, 0 changed, 0 the same.")
+    assert output.rstrip().endswith("2 new, 0 changed, 0 unchanged.")
     assert Sli.objects.count() == 2
     rows = AuditEntry.objects.filter(action="slo.created")
     assert {row.reason for row in rows} == {"config load"}
@@ -160,7 +160,7 @@ def test_second_load_changes_nothing(folder):
 
     _, output, _ = load(folder)
 
-    assert output.rstrip() == "0 new, 0 changed, 2 the same."
+    assert output.rstrip() == "0 new, 0 changed, 2 unchanged."
     assert AuditEntry.objects.count() == rows
 
 

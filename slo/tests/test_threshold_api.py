@@ -33,7 +33,7 @@ def test_a_rule_is_made_shown_changed_and_removed(admin):
     body = created.json()
     assert {field: body[field] for field in RULE} == RULE
     assert (body["name"], body["enabled"], body["built_in"]) == ("core-timeouts", True, False)
-    assert body["sentence"] == "Timeout rate at least 2 % in 10 min, of 50 at least"
+    assert body["sentence"] == "Timeout rate at least 2 % in 10 min, if at least 50 events"
     assert fetched.json() == body
     assert (changed.json()["enabled"], changed.json()["version"]) == (False, 2)
     assert admin.get(ONE).status_code == 404

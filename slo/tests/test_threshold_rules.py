@@ -111,14 +111,14 @@ def test_the_seven_rules_of_the_beginning_are_there_and_read_well():
     by_name = {one.name: one for one in ThresholdRule.objects.filter(built_in=True)}
 
     said = {name: (rules.describe_rule(one), one.severity) for name, one in by_name.items()}
-    slow = "p95 of latency of e2e above 5,000 ms in 5 min, of 20 at least"
+    slow = "p95 of latency of e2e above 5,000 ms in 5 min, if at least 20 events"
     assert said == {
         "e2e_latency": (slow, "warning"),
-        "timeout_rate": ("Timeout rate above 1 % in 5 min, of 20 at least", "warning"),
-        "retry_rate": ("Retry rate above 10 % in 5 min, of 20 at least", "info"),
+        "timeout_rate": ("Timeout rate above 1 % in 5 min, if at least 20 events", "warning"),
+        "retry_rate": ("Retry rate above 10 % in 5 min, if at least 20 events", "info"),
         "breaker_open": ("Open breakers above 0", "warning"),
         "switch_engaged": ("Engaged switches above 0", "critical"),
-        "fallback_rate": ("Fallback rate above 5 % in 5 min, of 20 at least", "warning"),
+        "fallback_rate": ("Fallback rate above 5 % in 5 min, if at least 20 events", "warning"),
         "concurrency": ("Concurrency above 80 %", "info"),
     }
     assert all(one.is_enabled for one in by_name.values())

@@ -186,7 +186,7 @@ class TestRelease:
         )
 
         assert response.status_code == 204
-        assert "segment:finance ramps" in response["HX-Trigger"]
+        assert "segment:finance is ramping" in response["HX-Trigger"]
 
 
 class TestExtend:

@@ -126,8 +126,8 @@ def test_report_counts_what_came_and_what_left_in_the_week():
     }  # fmt: skip
     assert section.tone == "warn"
     assert section.summary == (
-        "7 dead letters arrived in 1 stream, besides 9 from before; 2 retried (0 failed again),"
-        " 3 discarded or archived, 7 waiting now. 4 dead letters removed by other Redis"
+        "7 dead letters arrived in 1 stream, in addition to 9 from before; 2 retried (0 failed"
+        " again), 3 discarded or archived, 7 waiting now. 4 dead letters removed by other Redis"
         " clients."
     )
 

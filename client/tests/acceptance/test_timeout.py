@@ -32,7 +32,7 @@ def test_coroutine_that_takes_too_long_is_cancelled():
             cancelled.append(True)
             raise
 
-    with pytest.raises(CallTimeout, match=r"no answer within 0\.02 s") as raised:
+    with pytest.raises(CallTimeout, match=r"no response within 0\.02 s") as raised:
         asyncio.run(ask())
 
     assert raised.value.seconds == SHORT_SECONDS

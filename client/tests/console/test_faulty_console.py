@@ -70,7 +70,7 @@ def test_each_outage_is_logged_once_and_so_is_its_end(caplog):
     messages = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert [level for level, _ in messages] == ["WARNING", "INFO"]
     assert f"{there.url}: status 500; no snapshot yet" in messages[0][1]
-    assert "answers again" in messages[1][1]
+    assert "is available again" in messages[1][1]
 
 
 @pytest.mark.parametrize(

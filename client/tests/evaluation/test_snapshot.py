@@ -197,7 +197,7 @@ def test_switch_id_is_resolved_from_its_name(name: str, switch: str) -> None:
 
 @pytest.mark.parametrize("name", ["", "chat", "feature;chat", "global:some", "feature:"])
 def test_invalid_switch_name_is_refused(name: Any) -> None:
-    with pytest.raises(ValueError, match="is no switch"):
+    with pytest.raises(ValueError, match="is not a switch"):
         resolve_switch_id(name)
 
 

@@ -414,7 +414,7 @@ def test_where_waiting_is_skipped_the_queue_ends_at_once():
     permit = bulkhead.acquire()
     began = time.monotonic()
 
-    with pytest.raises(BulkheadFull, match=r"no place within 20\.0 s"):
+    with pytest.raises(BulkheadFull, match=r"no permit within 20\.0 s"):
         bulkhead.acquire()
 
     async def main():

@@ -78,7 +78,7 @@ def test_console_that_lies_changes_nothing_and_is_believed_again(there, caplog, 
         there.config_lie = lie
         there.cut()
         with caplog.at_level(logging.WARNING, "switchgear"):
-            wait_until(lambda: any("no policies" in one.message for one in caplog.records))
+            wait_until(lambda: any("can't get policies" in one.message for one in caplog.records))
 
         assert policy.timeout_seconds == 0.5
         assert gear.status().config_version == 2
@@ -158,7 +158,7 @@ def test_name_that_is_no_dependency_works_and_is_logged_once(there, caplog):
 
     assert [one.getMessage() for one in caplog.records if "Neo4j pool" in one.getMessage()] == [
         "switchgear: policy 'Neo4j pool' is not reported, and the console can't configure or"
-        " override it: names are caller->callee, each 1 to 60 of a-z, 0-9 and -; write"
+        " override it: a name must be caller->callee, each 1 to 60 of a-z, 0-9 and -; use"
         " caller->callee, such as core->oracle"
     ]
     assert there.requests_for(CONFIG) == []

@@ -178,7 +178,7 @@ def test_invalid_switch_is_refused(switch):
     console = Console()
 
     for act in (console.engage, console.release, lambda name: console.ramp(name, 5)):
-        with pytest.raises(ValueError, match="is no switch"):
+        with pytest.raises(ValueError, match="is not a switch"):
             act(switch)
 
 

@@ -155,7 +155,7 @@ def test_a_database_that_is_no_installations_is_said_to_be_none(tmp_path):
         code, _, errors = places.manage("backup", "create", str(tmp_path / "one"), **target)
 
     assert (code, "Traceback" in errors) == (1, False)
-    assert "not an installation's" in errors
+    assert "has no Switchgear installation" in errors
 
 
 def test_nothing_starts_in_a_database_that_is_being_restored(monkeypatch):

@@ -188,7 +188,7 @@ def test_blank_reason_is_told_and_nothing_changed(waiting, kim):
     response = signed_in(kim).client.post(f"/approvals/{waiting}/edit/", {"reason": " "})
 
     assert response.status_code == 400
-    assert "Say why" in text(response)
+    assert "Enter a reason" in text(response)
     assert Approval.objects.get().state == "pending"
 
 

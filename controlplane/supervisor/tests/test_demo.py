@@ -126,8 +126,9 @@ def test_the_welcome_names_the_page_for_faults_in_few_lines(
 def test_a_demo_without_its_story_promises_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "story begins" in built(tmp_path, monkeypatch).greeting
-    assert "story begins" not in built(tmp_path, monkeypatch, DEMO_SCENARIO="off").greeting
+    promise = "begins in a few minutes"
+    assert promise in built(tmp_path, monkeypatch).greeting
+    assert promise not in built(tmp_path, monkeypatch, DEMO_SCENARIO="off").greeting
 
 
 def test_the_welcome_tells_the_chapter_and_the_rate_that_were_chosen(
@@ -136,8 +137,8 @@ def test_the_welcome_tells_the_chapter_and_the_rate_that_were_chosen(
     greeting = built(tmp_path, monkeypatch, DEMO_SCENARIO="letters", DEMO_RATE="7").greeting
 
     assert "answer 7 questions per second" in greeting
-    assert "letters plays at once" in greeting
-    assert "story begins" not in greeting
+    assert "letters repeats from now on" in greeting
+    assert "begins in a few minutes" not in greeting
 
 
 def test_a_run_without_the_demo_says_and_starts_nothing_more(

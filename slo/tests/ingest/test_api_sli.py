@@ -246,4 +246,4 @@ def test_limited_token_that_names_an_unknown_slo_is_told_so_like_any_other() -> 
     response = limited_to("core").post("/sli/", {"points": [point(1, 1), point(1, 1, slo="gone")]})
 
     assert response.status_code == 200
-    assert "There is no SLO gone here" in response.json()["refused"][0]["error"]
+    assert "There is no SLO gone." in response.json()["refused"][0]["error"]

@@ -47,7 +47,7 @@ def test_whoever_asked_for_the_ramp_of_a_segment_does_not_let_most_flow_early_al
     ramp = start_ramp(now, LARGE, switch=FINANCE, by=ada)
     advance(ramp, now + seconds(1), by=ada)
 
-    with pytest.raises(Forbidden, match=r"99.99 % of it flow before its dwell is over"):
+    with pytest.raises(Forbidden, match=r"Allowing 99.99 % before the dwell time ends"):
         advance(ramp, now + seconds(2), by=ada)
 
     assert get_share(FINANCE) == 25

@@ -89,9 +89,9 @@ def test_who_asked_for_the_ramp_does_not_answer():
     now = db_now()
     ramp, approval = waiting(now)
 
-    with pytest.raises(Forbidden, match="second person"):
+    with pytest.raises(Forbidden, match="a second person must approve it"):
         answer(approvals.approve, approval, now, name="kim")
-    with pytest.raises(Forbidden, match="second person"):
+    with pytest.raises(Forbidden, match="someone else must continue it"):
         actions.advance(ramp_id=ramp.pk, reason="fine by me", actor=get_person(), now=now)
 
     run_tick(now + seconds(91))

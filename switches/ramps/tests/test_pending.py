@@ -159,7 +159,7 @@ def test_somebody_else_asking_otherwise_is_told_to_wait():
     now = db_now()
     ramp, _ = request_release(now)
 
-    with pytest.raises(Conflict, match="still waits"):
+    with pytest.raises(Conflict, match="still pending"):
         release(ALL, now, by=get_person("operator", "lee"), mode="immediate")
 
     assert get_ramp_state(ramp) == "pending_approval"

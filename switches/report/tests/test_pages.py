@@ -160,7 +160,7 @@ def test_a_second_signature_is_told_who_was_first(kept):
     response = browser(person("admin", "root")).post(f"{kept}sign/")
 
     assert response.status_code == 409
-    assert "user:ayse has signed" in page(response)
+    assert "user:ayse has already signed" in page(response)
 
 
 @pytest.mark.parametrize("path", ["2099-W01/", "x/", "2020-W01/"])

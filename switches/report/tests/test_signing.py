@@ -69,7 +69,7 @@ def test_signing_again_changes_nothing_wherever_the_same_person_does(final):
 def test_a_second_person_is_told_who_has_signed(final):
     sign(person("approver", "ayse").as_actor())
 
-    with pytest.raises(Conflict, match="user:ayse has signed"):
+    with pytest.raises(Conflict, match="user:ayse has already signed"):
         sign(person("admin", "root").as_actor())
 
 

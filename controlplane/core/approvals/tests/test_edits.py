@@ -150,7 +150,7 @@ def test_asking_for_the_same_with_another_reason_voids_ones_own():
 def test_asking_for_something_else_than_somebody_who_waits_is_a_conflict():
     old = create_request(person("admin", "kim"), {"n": [1, 2]})
 
-    with pytest.raises(Conflict, match=f"user:kim asked for another change.*approval {old.pk}"):
+    with pytest.raises(Conflict, match=f"user:kim requested another change.*approval {old.pk}"):
         create_request(person("admin", "lee"), {"n": [1, 3]})
 
 

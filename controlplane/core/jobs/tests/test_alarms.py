@@ -80,7 +80,8 @@ def test_it_is_over_well_below_the_limit_and_not_just_below():
     assert ringing() == set()
     (message,) = list_messages("jobs.alarm_over")
     assert message.subject == "jobs:failures:test:make"
-    assert renderer.render(message.event, message.payload).title.startswith("Over: The step make")
+    title = renderer.render(message.event, message.payload).title
+    assert title.startswith("Resolved: The step make")
 
 
 def test_it_is_over_when_nothing_ended_for_a_day():

@@ -110,7 +110,7 @@ def test_only_what_its_state_allows_is_done(state, verbs):
 
 
 def test_a_reason_is_needed():
-    with pytest.raises(InvalidInput, match="Say why"):
+    with pytest.raises(InvalidInput, match="Enter a reason"):
         intervene(begin(), "pause", reason="  ")
 
 

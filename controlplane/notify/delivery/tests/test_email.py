@@ -96,7 +96,7 @@ def test_an_approval_is_decided_behind_the_sign_in(server):
 
     for text in texts(mail):
         assert "https://switchgear.example.org/approvals/" in text
-        assert "signed in" in text
+        assert "Open the console to decide" in text
         assert "approve/" not in text
 
 

@@ -48,7 +48,7 @@ def test_what_may_have_arrived_before_it_was_given_up_is_looked_for(by_bot, monk
 
     assert states() == ["sent"]
     assert len(by_bot.messages) == 1
-    assert "had arrived" in Attempt.objects.get(number=9).error
+    assert "earlier attempt was delivered" in Attempt.objects.get(number=9).error
 
 
 def test_it_is_audited_with_what_was(by_bot):

@@ -118,7 +118,7 @@ def test_no_answer_ends_in_time_however_slack_hangs(by_bot, impatient, step):
 
 
 def test_not_configured_any_more_is_hopeless():
-    with pytest.raises(PermanentFailure, match="not configured"):
+    with pytest.raises(PermanentFailure, match="no longer configured"):
         send()
 
 

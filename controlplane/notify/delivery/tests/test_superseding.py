@@ -61,8 +61,8 @@ def test_message_says_how_many_updates_were_left_out():
     one = renderer.render("ramp.advanced", {"left_out": 1}).lines
     many = renderer.render("switch.released", {"left_out": 1200}).lines
 
-    assert one == (("Note", "1 earlier update left out"),)
-    assert many == (("Note", "1,200 earlier updates left out"),)
+    assert one == (("Note", "1 earlier update not sent"),)
+    assert many == (("Note", "1,200 earlier updates not sent"),)
 
 
 def test_thread_tells_the_beginning_and_the_end_and_what_asks():

@@ -108,7 +108,7 @@ def test_role_counts_at_the_click_not_when_the_message_was_sent(in_slack, waitin
     lee = in_slack("approver", "lee")
     User.objects.filter(username="lee").update(role="operator")
 
-    assert "may approve" in lee.press("approve", {"approval": waiting})
+    assert "requires someone who can approve" in lee.press("approve", {"approval": waiting})
     assert Approval.objects.get().state == "pending"
 
 
@@ -195,7 +195,7 @@ def test_review_is_signed_by_approve_but_not_by_who_broke_the_glass(in_slack):
             now=db_now(),
         )
 
-    assert "second person has to sign" in kim.press("approve", {"approval": review.pk})
+    assert "second person must sign" in kim.press("approve", {"approval": review.pk})
     assert "can't be denied" in lee.press("deny", {"approval": review.pk})
     assert lee.press("approve", {"approval": review.pk}).startswith("You signed: Glass broken")
     assert Approval.objects.get().state == "approved"

@@ -277,7 +277,7 @@ def test_person_is_reached_by_their_own_and_their_accounts_addresses_until_it_cl
     target = Target.objects.get(pk=target.pk)
     assert routing.list_destinations([target], now) == []
     found = reach.reach_from(target, directory.read_directory([target]), now)
-    assert found.why == "the account kim is closed"
+    assert found.why == "the account kim is deactivated"
 
 
 def test_rotation_and_escalation_lead_to_whoever_is_there_now(now):
