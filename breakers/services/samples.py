@@ -9,6 +9,7 @@ from breakers import publication
 from breakers.models import BreakerState, Channel, Dependency, Minute, Override, Service
 from controlplane.core.configuration.services import SampleItem, SampleTimes
 from controlplane.core.instances.models import Instance
+from controlplane.core.jobs import planned_gates
 from controlplane.core.live.change_notices import notify_changed
 
 from . import catalog, registry
@@ -19,8 +20,8 @@ CHANGED = "changed after it was loaded"
 def list_samples(loaded: SampleTimes) -> list[SampleItem]:
     """Return the loaded dependencies, services and channels that are still registered.
 
-    A dependency that is reported or forced is in use, as is a service that has instances or that a
-    remaining dependency names.
+    A dependency that is reported or forced, or that a live ramp's gate names, is in use, as is a
+    service that has instances or that a remaining dependency names.
     """
     dependencies = _list_dependencies(loaded)
     removable = {one.name for one in dependencies if not one.kept}
@@ -52,25 +53,20 @@ def remove_samples(
 
 def _list_dependencies(loaded: SampleTimes) -> list[SampleItem]:
     names = [name for kind, name in loaded if kind == "dependency"]
+    found = Dependency.objects.registered().exclude(document={}).select_named(names)
     own_rows = {"dependency": OuterRef("pk")}
-    rows = Dependency.objects.registered().exclude(document={}).select_named(names)
-    found = rows.annotate(
-        is_reported=Exists(BreakerState.objects.filter(**own_rows))
-        | Exists(Minute.objects.filter(**own_rows)),
-        is_forced=Exists(Override.objects.filter(**own_rows, ended_at__isnull=True)),
-    ).order_by("caller", "callee")
-    return [
-        SampleItem("dependency", row.name, _describe_use(row, loaded["dependency", row.name]))
-        for row in found
-    ]
-
-
-def _describe_use(row: Any, loaded_at: datetime) -> str:
-    if row.changed_at != loaded_at:
-        return CHANGED
-    if row.is_forced:
-        return "an override is in force"
-    return "its breakers are reported" if row.is_reported else ""
+    states, minutes = (model.objects.filter(**own_rows) for model in (BreakerState, Minute))
+    overrides = Override.objects.filter(**own_rows, ended_at__isnull=True)
+    gates = planned_gates.find_planned("dependency")
+    kept = {name: f"the ramp of {switch} names it" for name, switch in gates.items()}
+    for why, rows in (
+        ("its breakers are reported", found.filter(Exists(states) | Exists(minutes))),
+        ("an override is in force", found.filter(Exists(overrides))),
+        (CHANGED, [row for row in found if row.changed_at != loaded["dependency", row.name]]),
+    ):
+        kept |= {row.name: why for row in rows}
+    ordered = found.order_by("caller", "callee")
+    return [SampleItem("dependency", row.name, kept.get(row.name, "")) for row in ordered]
 
 
 def _list_services(loaded: SampleTimes, removable: set[str]) -> list[SampleItem]:
@@ -82,7 +78,7 @@ def _list_services(loaded: SampleTimes, removable: set[str]) -> list[SampleItem]
             named_by.setdefault(row.caller, row.name)
             named_by.setdefault(row.callee, row.name)
     items = []
-    for slug, changed_at in _read_times(Service, names):
+    for slug, changed_at in _read_change_times(Service, names):
         kept = ""
         if changed_at != loaded["service", slug]:
             kept = CHANGED
@@ -98,10 +94,10 @@ def _list_channels(loaded: SampleTimes) -> list[SampleItem]:
     names = [name for kind, name in loaded if kind == "channel"]
     return [
         SampleItem("channel", name, "" if changed_at == loaded["channel", name] else CHANGED)
-        for name, changed_at in _read_times(Channel, names)
+        for name, changed_at in _read_change_times(Channel, names)
     ]
 
 
-def _read_times(model: Any, names: list[str]) -> list[tuple[str, datetime]]:
+def _read_change_times(model: Any, names: list[str]) -> list[tuple[str, datetime]]:
     rows = model.objects.filter(pk__in=names).order_by("pk")
     return list(rows.values_list("pk", "changed_at"))

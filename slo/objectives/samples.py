@@ -1,11 +1,13 @@
 """SLOs that came with Switchgear: which are in use, and removal of the rest."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Exists, OuterRef
+from django.db.models import QuerySet
 
 from controlplane.core.configuration.services import SampleItem, SampleTimes
+from controlplane.core.jobs import planned_gates
 from slo.models import Alert, Exclusion, Sli, Slo
 
 from . import services
@@ -14,8 +16,11 @@ KIND = "SLO"
 
 
 def list_samples(loaded: SampleTimes) -> list[SampleItem]:
-    """Return the loaded SLOs that still exist; one with events, alerts or exclusions is in use."""
-    return [_build_item(slo, loaded) for slo in _find_slos(loaded)]
+    """Return the loaded SLOs that still exist.
+
+    An SLO is in use if it has events, alerts or exclusions, or if a live ramp's gate names it.
+    """
+    return _build_items(list(_select_loaded(loaded)), loaded)
 
 
 def remove_samples(
@@ -25,36 +30,35 @@ def remove_samples(
 
     Return all samples, and the audit rows, which the caller writes.
     """
-    names = [slo.name for slo in _find_slos(loaded)]
-    present = Slo.objects.present().filter(name__in=names).order_by("pk")
-    list(present.select_for_update(no_key=True))  # Listed again, because one may have changed.
-    slos = _find_slos(loaded)
-    items = [_build_item(slo, loaded) for slo in slos]
+    slos = list(_select_loaded(loaded).select_for_update(no_key=True))
+    items = _build_items(slos, loaded)
     removable = [slo for slo, item in zip(slos, items, strict=True) if not item.kept]
     return items, [services.mark_removed(slo, now) for slo in removable]
 
 
-def _find_slos(loaded: SampleTimes) -> list[Any]:
+def _select_loaded(loaded: SampleTimes) -> QuerySet[Slo]:
     names = [name for kind, name in loaded if kind == KIND]
-    own_rows = {"slo": OuterRef("pk")}
-    slos = Slo.objects.present().filter(name__in=names)
-    return list(
-        slos.annotate(
-            has_events=Exists(Sli.objects.filter(**own_rows, first__isnull=False)),
-            has_alerts=Exists(Alert.objects.filter(**own_rows)),
-            has_exclusions=Exists(Exclusion.objects.filter(**own_rows)),
-        ).order_by("name")
-    )
+    return Slo.objects.present().filter(name__in=names).order_by("pk")
 
 
-def _build_item(slo: Any, loaded: SampleTimes) -> SampleItem:
-    kept = ""
-    if slo.changed_at != loaded[KIND, slo.name]:
-        kept = "changed after it was loaded"
-    elif slo.has_events:
-        kept = "it has data"
-    elif slo.has_alerts:
-        kept = "it has alerts"
-    elif slo.has_exclusions:
-        kept = "it has exclusions"
-    return SampleItem(KIND, slo.name, kept)
+def _build_items(slos: Sequence[Slo], loaded: SampleTimes) -> list[SampleItem]:
+    kept = _find_uses(slos) | {
+        slo.name: "changed after it was loaded"
+        for slo in slos
+        if slo.changed_at != loaded[KIND, slo.name]
+    }
+    return [SampleItem(KIND, slo.name, kept.get(slo.name, "")) for slo in slos]
+
+
+def _find_uses(slos: Sequence[Slo]) -> dict[str, str]:
+    """Return why SLOs are in use, by name."""
+    gates = planned_gates.find_planned("slo")
+    uses = {name: f"the ramp of {switch} names it" for name, switch in gates.items()}
+    for kept, rows in (
+        ("it has exclusions", Exclusion.objects),
+        ("it has alerts", Alert.objects),
+        ("it has data", Sli.objects.filter(first__isnull=False)),
+    ):
+        names = rows.filter(slo__in=slos).values_list("slo__name", flat=True)
+        uses |= dict.fromkeys(names.distinct(), kept)
+    return uses

@@ -19,6 +19,7 @@ from controlplane.core.configuration.services import load_shipped
 from controlplane.core.errors import Forbidden, InvalidInput
 from controlplane.core.http.tests.callers import as_role, browser_of, person
 from slo.models import Sli, Slo
+from switches.ramps.tests import ramp_helpers
 from switches.tests.browsers import DIALOG, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
@@ -109,6 +110,28 @@ def test_what_is_in_use_or_changed_stays_and_is_no_sample_any_more():
     }  # fmt: skip
     assert [slo.name for slo in Slo.objects.present()] == ["core-availability"]
     assert not SampleEntry.objects.exists()
+
+
+@pytest.mark.parametrize("switch", ["feature:chat", "global:all"])
+def test_what_the_plan_of_a_running_or_requested_ramp_names_stays_until_it_ends(switch):
+    gates = [
+        {"type": "slo", "slo": "core-availability"},
+        {"type": "samples", "slo": "core-availability"},
+        {"type": "breaker", "dependency": "core->oracle"},
+    ]
+    plan = [{"percent": 5}, {"percent": 25, "gates": gates}, {"percent": 100}]
+    now = db_now()
+    ramp_helpers.engage(switch, now)
+    ramp_helpers.release(switch, now, by=ramp_helpers.get_person(), plan=plan)
+
+    assert list_kept() == {
+        "core-availability": f"the ramp of {switch} names it",
+        "core->oracle": f"the ramp of {switch} names it",
+        "core": "the dependency core->oracle names it",
+        "oracle": "the dependency core->oracle names it",
+    }
+    ramp_helpers.release(switch, now, mode="immediate")
+    assert list_kept() == {}
 
 
 def test_own_entries_are_no_samples_and_stay():
