@@ -1,5 +1,6 @@
 """Functions that change safety rules: an admin proposes a change, and an approver applies it."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -109,14 +110,33 @@ def _summarize(before: SafetyRule | None, after: SafetyRule | None) -> str:
     return text if len(text) <= 300 else f"{text[:299]}…"
 
 
+def _read_rules(diff: Mapping[str, Any]) -> list[RuleFields | None]:
+    """Return the rule before and after a requested change, None where there is none."""
+    rules = ({field: diff[field][side] for field in FIELDS} for side in (0, 1))
+    return [rule if rule["name"] else None for rule in rules]
+
+
+def _describe_changes(requests: Sequence[Approval]) -> list[dict[str, Any]]:
+    described = []
+    for request in requests:
+        sides = [
+            rule and evaluation.describe_rule(SafetyRule(**rule))
+            for rule in _read_rules(request.diff)
+        ]
+        described.append({"name": request.diff["name"], "rule": sides})
+    return described
+
+
 @approvals.on_approval(
-    Approval.Kind.RULE_CHANGE, lock_first=publication.lock, check_reason=reasons.find_text_problems
+    Approval.Kind.RULE_CHANGE,
+    lock_first=publication.lock,
+    check_reason=reasons.find_text_problems,
+    describe_changes=_describe_changes,
 )
 def _carry_out(approval: Approval, actor: Actor, now: datetime) -> None:
     """Apply the approved change; raise :class:`Conflict` if the rule has changed meanwhile."""
     publication.lock()
-    was, becomes = ({field: approval.diff[field][side] for field in FIELDS} for side in (0, 1))
-    before, after = was if was["name"] else None, becomes if becomes["name"] else None
+    before, after = _read_rules(approval.diff)
     row = None
     if before is not None:
         row = Rule.objects.select_for_update().filter(name=before["name"]).first()

@@ -8,7 +8,7 @@ from typing import Any
 from django.db import transaction
 
 from breakers.dead_letters.bulk.counts import ReplayCounts
-from breakers.dead_letters.letters import ids
+from breakers.dead_letters.letters import filters, ids
 from breakers.dead_letters.letters.field_edits import FieldEdit
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.letters.redaction import configured_redaction
@@ -188,10 +188,21 @@ def _request_purge_approval(
     )
 
 
+def _describe_changes(requests: Sequence[Approval]) -> list[dict[str, Any]]:
+    described = []
+    for request in requests:
+        criteria = filters.describe_criteria(request.diff["filter"])
+        chosen = ", ".join(f"{label} {value}" for label, value in criteria)
+        rate = f"{request.diff['rate_per_second']:g} a second"
+        described.append({"letters": chosen or "all", "rate": rate})
+    return described
+
+
 @approvals.on_approval(
     Approval.Kind.PURGE,
     lock_first=lambda: None,  # The stream's row has to be locked after the approval's row.
     check_reason=partial(reasons.find_text_problems, called="reason"),
+    describe_changes=_describe_changes,
 )
 def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     diff = approval.diff

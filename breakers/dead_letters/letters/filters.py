@@ -23,6 +23,17 @@ MOMENTS = ("before", "after")
 TEXTS = ("fingerprint", "error", "error_type", "q", "field", "value")
 IDS = "ids"
 MAX_IDS = 200
+LABELS = {
+    "fingerprint": "group",
+    "error_type": "error type",
+    "error": "error contains",
+    "q": "contains",
+    "field": "field",
+    "value": "is",
+    "after": "failed from",
+    "before": "until",
+    "ids": "selected",
+}
 
 
 @dataclass(frozen=True)
@@ -208,6 +219,17 @@ def _as_text(value: Any) -> str:
     if isinstance(value, bytes):
         return to_text(value)
     return value if isinstance(value, str) else _to_json(value)
+
+
+def describe_criteria(criteria: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the criteria of a letter filter as labels and texts; selected letters are counted."""
+    found = []
+    for name, value in criteria.items():
+        if name == IDS:
+            count = value.count(",") + 1
+            value = f"{count:,} letter{'' if count == 1 else 's'}"
+        found.append((LABELS.get(name, name), value))
+    return found
 
 
 def _to_json(value: Any) -> str:

@@ -377,11 +377,14 @@ def test_a_purge_waits_for_somebody_else(letters):
     stream = letters.stream()
     bulk = reverse("letters_bulk", args=[stream.server, stream.name])
 
-    response = visitor("operator").post(bulk, {"action": "purge", "reason": REASON})
+    given = {"action": "purge", "reason": REASON, "error": "timeout", "rate": "5"}
+    response = visitor("operator").post(bulk, given)
 
     assert response.headers["Location"] == reverse("approvals_page")
     assert Approval.objects.get().kind == "purge"
     assert not Replay.objects.exists()
+    shown = text(page(visitor("approver").get("/approvals/")))
+    assert "letters error contains timeout rate 5 a second" in shown
 
 
 def test_an_admin_reveals_what_is_in_the_archive(letters):

@@ -17,7 +17,7 @@ from breakers.dead_letters.bulk import (
     replays,
     results,
 )
-from breakers.dead_letters.letters import field_edits
+from breakers.dead_letters.letters import field_edits, filters
 from breakers.dead_letters.letters.field_edits import MAX_VALUE_LENGTH, FieldEdit, parse_value
 from breakers.dead_letters.letters.filters import IDS, MAX_FILTER_LENGTH, LetterFilter
 from breakers.dead_letters.models import LetterStream, Replay
@@ -40,17 +40,6 @@ COUNT = "count"
 """Value of the button that counts again without starting the job."""
 EDIT = "edit"
 """Value of `action` that opens the form of a retry with an edit."""
-WORDS = {
-    "fingerprint": "group",
-    "error_type": "error type",
-    "error": "error contains",
-    "q": "contains",
-    "field": "field",
-    "value": "is",
-    "after": "failed from",
-    "before": "until",
-    "ids": "selected",
-}
 RETRY_REASON = {
     "placeholder": "oracle is back since 03:10, INC-4411",
     "hint": "What has changed since they failed. Stored with each letter.",
@@ -227,7 +216,7 @@ def _form_context(
         "previewed": canonical.dumps(edit.as_dict()) if edit else "",
         "operations": OPERATION_WORDS.items(),
         "chosen": chosen,
-        "narrowed_by": describe_criteria(criteria),
+        "narrowed_by": filters.describe_criteria(criteria),
         "hidden": {"action": EDIT if is_edit else action, **criteria}.items(),
         "group": messages.find_group(stream, chosen.fingerprint),
         "counts": counts,
@@ -244,17 +233,6 @@ def _form_context(
         "url": reverse("letters_bulk", args=[stream.server, stream.name]),
         "back": stream.page_url,
     }
-
-
-def describe_criteria(criteria: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the criteria of a letter filter as labels and texts; selected letters are counted."""
-    found = []
-    for name, value in criteria.items():
-        if name == IDS:
-            count = value.count(",") + 1
-            value = f"{count:,} letter{'' if count == 1 else 's'}"
-        found.append((WORDS.get(name, name), value))
-    return found
 
 
 def _find_last_retry(stream: LetterStream) -> Replay | None:

@@ -9,6 +9,7 @@ from django.views.decorators.http import require_GET
 
 from breakers import names
 from breakers.dead_letters.bulk import replays, results
+from breakers.dead_letters.letters import filters
 from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
@@ -21,7 +22,6 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import measure_rate
 from controlplane.core.page_responses import PersonRequest, signed_in
 
-from .bulk import describe_criteria
 from .stream import INDEXING_SECONDS
 
 LATEST = 8
@@ -71,7 +71,7 @@ def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict
         "left": left,
         "is_stuck": stuck_jobs.is_stuck(job, now),
         "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
-        "narrowed_by": describe_criteria(replay.chosen),
+        "narrowed_by": filters.describe_criteria(replay.chosen),
         "edit": replays.redacted_edit(replay),
         "waits_for": [(one, names.split_name(one)) for one in replay.waits_for],
         "latest": list(departures[:LATEST]),

@@ -105,6 +105,15 @@ def test_proposal_is_asked_for_with_its_words_kept():
     assert f"/approvals/#approval-{approval.pk}" in shown
 
 
+def test_approver_reads_the_proposed_rule_as_a_sentence():
+    browser_as("admin").post("/rules/new/", PROPOSAL)
+
+    shown = text(page(browser_as("approver").get("/approvals/")))
+
+    assert "rule At most 2 of segment:*, feature:a, feature:b engaged" in shown
+    assert "at_most" not in shown
+
+
 @pytest.mark.parametrize(
     ("fields", "complaint"),
     [
