@@ -65,7 +65,7 @@ def group_path(group_id: int) -> str:
 
 
 def group_list_path(group_id: int) -> str:
-    return f"{ALERTS_PATH}#group-{group_id}"
+    return f"{ALERTS_PATH}?group={group_id}#group-{group_id}"
 
 
 def slo_path(slo: Slo) -> str:

@@ -91,6 +91,32 @@ def test_group_is_one_attention_item_with_the_worst_severity():
     assert action.path == f"/alerts/groups/{first.pk}/acknowledge/"
 
 
+def test_link_of_the_attention_item_shows_a_group_that_is_not_on_the_first_page():
+    first, *_ = create_group("warning", "warning")
+    at = db_now() - timedelta(minutes=9)
+    Alert.objects.bulk_create(
+        Alert(
+            kind="burn", rule="other", severity="critical", label="page", service="oracle",
+            subject=f"oracle-slo-{place}", summary="burns", opened_at=at, firing_at=at,
+        )
+        for place in range(60)
+    )  # fmt: skip
+    browser, group = browser_as("operator"), f'id="group-{first.pk}"'
+    item = attention.list_alerts_and_gaps(db_now())[-1]
+
+    assert item.title == "2 alerts about core"
+    assert group not in page(browser.get("/alerts/"))
+    shown = page(browser.get(item.path.partition("#")[0]))
+    assert group in shown
+    assert "Alerts of one cause" in text(shown)
+    assert "oracle-slo" not in shown
+
+
+@pytest.mark.parametrize("group", ["x", "-1", "9" * 18, "9" * 40, "²"])
+def test_unknown_group_is_an_empty_or_whole_list(group):
+    assert browser_as("viewer").get("/alerts/", {"group": group}).status_code == 200
+
+
 def test_api_acknowledges_ids_or_a_group():
     first, second, third = create_group("critical", "warning", "warning")
     operator = as_role("operator")

@@ -10,6 +10,7 @@ from breakers.tests.registered import dependency
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.tests.e2e import axe
+from slo.alerts import notifications
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert, SloStatus
 from switches.tests.browsers import engaged
@@ -100,7 +101,7 @@ def test_link_to_a_group_of_alerts_unfolds_it(desks):
     alerts = [alert(factories.slo(name), now - 9 * MINUTE, None) for name in ("core-a", "core-b")]
     Alert.objects.update(group=alerts[0].pk)
 
-    page = desks.open_desk(person("operator")).open(f"/alerts/#group-{alerts[0].pk}")
+    page = desks.open_desk(person("operator")).open(notifications.group_list_path(alerts[0].pk))
 
     for one in alerts:
         expect(page.locator(f"#alert-{one.pk}")).to_be_in_viewport()

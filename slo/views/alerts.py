@@ -49,13 +49,21 @@ WORDS = {"allow": "let through"}
 @signed_in
 @require_GET
 def alerts_page(request: PersonRequest) -> HttpResponse:
-    """Show open alerts, the worst first; on request, resolved or all alerts, the newest first."""
+    """Show open alerts, the worst first; on request, resolved or all alerts, the newest first.
+
+    With `?group=`, show the alerts of one group only, open or resolved.
+    """
     now = db_now()
+    group = _read_group(request.GET.get("group", ""))
     state = request.GET.get("state", "")
     state = state if state in STATES else OPEN
+    if group:
+        state = ALL
     severity, q = request.GET.get("severity", ""), _clean(request.GET.get("q", ""))
     slo = _clean(request.GET.get("slo", ""))
     rows = _filter_alerts(state, severity, slo, q)
+    if group:
+        rows = rows.filter(Q(group=group) | Q(pk=group))
     page = Paginator(_list_groups(rows, state), PAGE_SIZE).get_page(request.GET.get("page"))
     open_alerts = Alert.objects.filter(resolved_at__isnull=True)
     context = {
@@ -67,7 +75,8 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
         "severities": SEVERITIES,
         "q": q,
         "slo_name": slo,
-        "narrowed": bool(q or slo) or severity in SEVERITIES,
+        "group": group,
+        "narrowed": bool(q or slo or group) or severity in SEVERITIES,
         **open_alerts.aggregate(
             open=Count("pk"),
             critical=Count("pk", filter=Q(severity="critical")),
@@ -202,6 +211,11 @@ def postmortem_page(request: PersonRequest, alert_id: int) -> HttpResponse:
         return response
     context = {"now": now, "alert": alert, "text": text, "body": markdown.render_html(text)}
     return render(request, "slo/postmortem.html", context)
+
+
+def _read_group(text: str) -> int:
+    """Return the id of a group of alerts, 0 without one."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
 
 
 def _find_alert(alert_id: int) -> Alert:

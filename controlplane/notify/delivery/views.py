@@ -66,6 +66,24 @@ BADGES = {
     "discarded": ("close", "Discarded", "quiet"),
 }
 
+PAGE_NAMES = {
+    "alerts": "alert",
+    "approvals": "approvals",
+    "attention": "Needs attention",
+    "audit": "audit trail",
+    "breakers": "breakers",
+    "dead-letters": "dead letters",
+    "deliveries": "deliveries",
+    "drills": "drills",
+    "jobs": "jobs",
+    "people": "person",
+    "ramps": "ramp",
+    "reports": "weekly report",
+    "slos": "SLO",
+    "switches": "switch",
+}
+"""Names of the pages that messages lead to, by the first part of the path."""
+
 
 @dataclass(frozen=True)
 class DeliveryRow:
@@ -86,6 +104,10 @@ class DeliveryRow:
         """The path of the page about the message's subject; empty if there is none."""
         path = local_path(self.notice.path)
         return "" if path == "/" else path
+
+    @property
+    def page_name(self) -> str:
+        return PAGE_NAMES.get(self.page.split("/", 2)[1], "page") if self.page else ""
 
 
 @page_view("GET")

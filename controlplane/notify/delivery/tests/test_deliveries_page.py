@@ -156,6 +156,16 @@ def test_markup_in_facts_and_errors_stays_text(operator):
 
 
 @pytest.mark.parametrize(
+    ("path", "label"),
+    [("/ramps/3/", "Open ramp"), ("/jobs/?kind=ramp", "Open jobs"), ("/new/page/", "Open page")],
+)
+def test_link_names_the_page_it_leads_to(operator, path, label):
+    create_message(facts={"path": path})
+
+    assert f'href="{path}">{label}</a>' in html(operator)
+
+
+@pytest.mark.parametrize(
     "path",
     ["javascript:alert(1)", "https://evil.example/", "//evil.example/", "/\\\\evil.example/"],
 )
