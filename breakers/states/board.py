@@ -1,22 +1,16 @@
 """The board of breakers: dependencies filtered, counted and sorted by evidence."""
 
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from breakers.counts import COUNTERS, BreakerCounts
-from breakers.models import Dependency, Minute
+from breakers.counts import BreakerCounts
+from breakers.models import Dependency
 from breakers.models.registry import Criticality
 from breakers.states.evidence import JUDGED, WORST_FIRST, Evidence, evidence_values
-from breakers.states.history import (
-    FailureSpark,
-    MinuteCounts,
-    assess_failures,
-    build_spark,
-    sum_counts,
-)
+from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
+from breakers.states.minutes import load_minutes
 from breakers.states.recent_calls import find_failing, first_recent_minute
 from controlplane.core.freshness import Freshness
 from controlplane.core.sql import fetch_all
@@ -164,6 +158,31 @@ class BreakerBoardRow:
             return by_state.get(self.state, "ramping")
         return by_state.get(self.state, "")
 
+    @property
+    def shown(self) -> Sequence[object]:
+        """The data that the row shows: equal rows look equal."""
+        status, dependency, override = self.status, self.status.dependency, self.status.override
+        registered = [dependency.criticality, dependency.owner, bool(dependency.document)]
+        forced = override and [override.mode, override.set_by_name, override.expires_at]
+        recent = [self.recent.share(name) for name in ("failure", "timeout", "rejected")]
+        return [
+            dependency.pk,
+            dependency.name,
+            registered,
+            self.state,
+            status.state,
+            status.counts,
+            status.stale,
+            status.is_stale and status.reported_at,
+            forced,
+            status.last_transition_at,
+            self.calls_fail,
+            recent,
+            self.failure_share if recent[0] is None else None,
+            self.failures.at if recent[0] is None else None,
+            self.spark,
+        ]
+
 
 @dataclass(frozen=True)
 class BreakerBoardPage:
@@ -194,14 +213,10 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
     recent = first_recent_minute(now)
-    minutes: dict[int, list[MinuteCounts]] = defaultdict(list)
-    last_hour = Minute.objects.filter(dependency__in=ids[:PAGE_SIZE], minute__gte=first)
-    columns = last_hour.values_list("dependency_id", "minute", "worst", *COUNTERS, named=True)
-    for minute in columns.order_by("minute"):
-        minutes[minute.dependency_id].append(minute)
+    minutes = load_minutes(ids[:PAGE_SIZE], first)
     rows = []
     for one in dependency_status.load_statuses(shown, now):
-        hour = minutes[one.dependency.pk]
+        hour = minutes.get(one.dependency.pk, ())
         spark = build_spark(hour, first, SPARK_MINUTES)
         failures = assess_failures(hour, now)
         last = sum_counts(minute for minute in hour if minute.minute >= recent)

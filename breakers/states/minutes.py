@@ -1,13 +1,25 @@
-"""Periodic samples of breaker states, in one row per dependency and minute."""
+"""The minutes of dependencies: periodic samples of breaker states, and reads of many at once."""
 
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection
 
+from breakers.counts import COUNTERS
 from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.instances.exports import PRESENT_BOOT
+from controlplane.core.sql import fetch_binary
 
 MINUTES_KEPT = timedelta(days=3)
+# Minutes are counted from the first one: thousands of timestamps take long to parse.
+_MINUTES = f"""
+    SELECT dependency_id, (extract(epoch FROM minute - %s::timestamptz) / 60)::int,
+           worst, {", ".join(COUNTERS)}
+    FROM breakers_minute WHERE dependency_id = ANY(%s) AND minute >= %s
+    ORDER BY minute
+"""  # noqa: S608
 
 # Rows are locked in order of dependencies, like the data plane does when it adds counters, to avoid
 # deadlocks. Rows that would not change are not written.
@@ -39,3 +51,26 @@ def sample_states(now: datetime) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLE, {"now": now, "fresh": now - INSTANCE_CADENCE})
         return int(cursor.rowcount)
+
+
+@dataclass(slots=True)
+class MinuteRow:
+    """A row of :class:`breakers.models.Minute`, read without the model."""
+
+    minute: datetime
+    worst: int
+    success: int
+    failure: int
+    timeout: int
+    slow: int
+    rejected: int
+    fallback: int
+    retry: int
+
+
+def load_minutes(ids: Collection[int], first: datetime) -> Mapping[int, Sequence[MinuteRow]]:
+    """Return the minutes since `first`, a whole minute, in order of time, by dependency."""
+    found: dict[int, list[MinuteRow]] = defaultdict(list)
+    for pk, place, *counts in fetch_binary(_MINUTES, [first, list(ids), first]):
+        found[pk].append(MinuteRow(first + place * timedelta(minutes=1), *counts))
+    return found

@@ -5,6 +5,7 @@ Screen readers get one sentence or nothing, as the figures are also on the page 
 
 from collections.abc import Sequence
 from datetime import timedelta
+from functools import cache, lru_cache
 
 from django import template
 from django.utils.html import format_html, format_html_join
@@ -22,6 +23,7 @@ STRIP_HEIGHT = 28
 
 
 @register.simple_tag
+@cache
 def criticality(name: str) -> SafeString:
     """Draw the criticality: one to four bars and the word."""
     level = {"critical": 4, "high": 3, "medium": 2, "low": 1}.get(name, 0)
@@ -138,5 +140,6 @@ def _piece_path(piece: Sequence[tuple[int, float]], step: float) -> str:
     return f"M{points[0]}h.01" if len(points) == 1 else "M" + "L".join(points)
 
 
+@lru_cache(maxsize=4096)
 def _format_number(number: float) -> str:
     return f"{number:.2f}".rstrip("0").rstrip(".")

@@ -16,12 +16,14 @@ def degradation_bar(request: PersonRequest) -> HttpResponse:
     return render_live(request, "_degradation.html", {"now": db_now()})
 
 
-def render_page(request: PersonRequest, name: str, context: dict[str, Any]) -> HttpResponse:
+def render_page(
+    request: PersonRequest, name: str, context: dict[str, Any], *, shown: object = None
+) -> HttpResponse:
     """Render `breakers/<name>.html`, or only its live part `breakers/_<name>.html` for htmx.
 
-    `name` may begin with a folder. The response has the server's time in a header.
+    `name` may begin with a folder. For `shown` see :func:`page_responses.render_live`.
     """
     is_part = bool(request.htmx) and request.htmx.target == "live"
     folder, _, last = f"breakers/{name}".rpartition("/")
     template = f"{folder}/{'_' if is_part else ''}{last}.html"
-    return render_live(request, template, {**context, "live": True, "oob": is_part})
+    return render_live(request, template, {**context, "live": True, "oob": is_part}, shown=shown)

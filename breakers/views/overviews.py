@@ -49,21 +49,31 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
     filters = board.parse_filter(request.GET, chosen)
     page = board.load_page(filters, now)
     callers = board.list_callers()
+    dependencies = [row.status.dependency for row in page.rows]
+    sample_names = samples.find_sample_names(
+        "dependency", {one.name: one.changed_at for one in dependencies}
+    )
     context = {
         "now": now,
         "filters": filters,
         "favorites": chosen,
         "board": page,
         "counts": page.counts,
-        "samples": samples.find_sample_names(
-            "dependency",
-            {row.status.dependency.name: row.status.dependency.changed_at for row in page.rows},
-        ),
+        "samples": sample_names,
         "segments": _state_segments(page.counts),
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
-    response = live.render_page(request, "board", context)
+    starred = favorites.load_viewer_keys(request).get(KIND, ())
+    shown = [
+        page.counts,
+        [row.shown for row in page.rows],
+        [one.pk for one in dependencies if one.name in starred],
+        page.more,
+        sorted(sample_names),
+        callers,
+    ]
+    response = live.render_page(request, "board", context, shown=shown)
     if request.htmx and request.htmx.trigger == "search":
         given = request.GET.items()
         kept = {name: value for name, value in given if name in BOARD_FILTERS and value}

@@ -6,15 +6,20 @@ from functools import wraps
 from hashlib import blake2b
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
+import orjson
 from django.contrib import messages
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.utils.cache import patch_vary_headers
+from django.utils.timezone import get_current_timezone_name
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 from django_htmx.http import HttpResponseClientRedirect, trigger_client_event
 from django_htmx.middleware import HtmxDetails
+
+from controlplane import __version__
 
 from .actors import Person
 from .canonical import timestamp
@@ -88,19 +93,43 @@ def show(
     return response
 
 
-def render_live(request: PersonRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+def render_live(
+    request: PersonRequest, template: str, context: dict[str, Any], *, shown: object = None
+) -> HttpResponse:
     """Render a template, and send the context's `now` in a header for the page's countdowns.
 
-    A refresh that would change nothing gets 204: its header names the digest of what it shows.
+    A refresh that would change nothing gets 204: its header names the digest of what it shows. That
+    is the digest of the rendered content or, to save the rendering, of `shown`: all data that the
+    template shows and that doesn't follow from the request, as JSON types or dataclasses. The
+    template then gets the updates of alarm bar and navigation as `header_updates`.
     """
-    response = render(request, template, context)
-    if request.htmx:
-        content = blake2b(_TICKING.sub(rb"\1", response.content), digest_size=12).hexdigest()
-        if request.headers.get(DIGEST_HEADER) == content:
-            response = HttpResponse(status=204)
-        response[DIGEST_HEADER] = content
+    response = None
+    if request.htmx and shown is not None:
+        updates = render_to_string("_header_updates.html", {"oob": True}, request)
+        context = {**context, "header_updates": updates}
+        digest = _digest(updates.encode(), _describe_page(request, template, shown))
+    else:
+        response = render(request, template, context)
+        digest = _digest(response.content) if request.htmx else ""
+    if digest and digest == request.headers.get(DIGEST_HEADER):
+        response = HttpResponse(status=204)
+    elif response is None:
+        response = render(request, template, context)
+    if digest:
+        response[DIGEST_HEADER] = digest
     response["Switchgear-Now"] = timestamp(context["now"])
     return response
+
+
+def _digest(content: bytes, page: bytes = b"") -> str:
+    return blake2b(_TICKING.sub(rb"\1", content) + page, digest_size=12).hexdigest()
+
+
+def _describe_page(request: PersonRequest, template: str, shown: object) -> bytes:
+    """Return what a part of a page depends on: release, template, address, viewer and `shown`."""
+    viewer = [request.user.pk, request.user.role, get_current_timezone_name()]
+    page = [__version__, template, request.get_full_path(), viewer, shown]
+    return orjson.dumps(page, option=orjson.OPT_NON_STR_KEYS)
 
 
 def show_refusal(

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, cast
 
 from controlplane.core.actors import Person
 from controlplane.core.errors import Conflict, NotFound
@@ -77,6 +78,13 @@ def load_keys(user: Person) -> Mapping[str, Collection[str]]:
     for kind, key in Favorite.objects.filter(user_id=user.pk).values_list("kind", "key"):
         keys[kind].add(key)
     return keys
+
+
+def load_viewer_keys(request: Any) -> Mapping[str, Collection[str]]:
+    """Return the keys of the viewer's favorites, by kind; they are read once for each request."""
+    if not hasattr(request, "favorites"):
+        request.favorites = load_keys(request.user)
+    return cast("Mapping[str, Collection[str]]", request.favorites)
 
 
 def read_filter(query: Mapping[str, str], user: Person, kind: str) -> Collection[str] | None:

@@ -3,8 +3,9 @@
 from typing import Any
 
 from django import template
+from django.urls import reverse
 
-from controlplane.core.favorites.services import load_keys
+from controlplane.core.favorites.services import load_viewer_keys
 
 register = template.Library()
 
@@ -15,13 +16,12 @@ def star(context: template.Context, kind: str, key: str, title: str = "") -> dic
 
     The viewer's favorites are read once for each request.
     """
-    request = context["request"]
-    if not hasattr(request, "favorites"):
-        request.favorites = load_keys(request.user)
+    favorites = load_viewer_keys(context["request"])
     return {
+        "action": reverse("favorite", args=[kind, key]),
         "kind": kind,
         "key": key,
         "title": title or key,
-        "is_starred": key in request.favorites.get(kind, ()),
+        "is_starred": key in favorites.get(kind, ()),
         "csrf_token": context.get("csrf_token"),
     }
