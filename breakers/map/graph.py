@@ -1,10 +1,9 @@
 """The dependency map: a graph of services and dependencies with states and blast radius."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from breakers.counts import BreakerCounts
 from breakers.map.box_texts import BoxText, wrap_name
@@ -24,8 +23,8 @@ from breakers.states.dependency_status import DependencyStatus
 from breakers.states.evidence import rank_dependencies
 from breakers.states.recent_calls import find_failing, load_recent_counts
 
-if TYPE_CHECKING:
-    import networkx as nx
+Neighbors = Mapping[str, Sequence[str]]
+"""Services by a service that calls them, or that they call."""
 
 MAX_DRAWN = 120
 MAX_LINES = 240
@@ -43,6 +42,15 @@ WORST_STATES = (
 """States of lines, the worst first."""
 TROUBLED_STATES = WORST_STATES[:3]
 ARROWS = ("calm", "warn", "open")
+
+
+@dataclass(frozen=True)
+class CallGraph:
+    """All dependencies: their `criticality` by caller and callee, and the neighbors of services."""
+
+    criticality: Mapping[Edge, str]
+    callees: Neighbors
+    callers: Neighbors
 
 
 @dataclass(frozen=True)
@@ -160,15 +168,14 @@ class DependencyMap:
 def draw_map(focus: str, now: datetime) -> DependencyMap:
     """Return the map of all services, or of the neighborhood of `focus` if they are too many."""
     graph = _load_graph()
-    names = set(graph)
+    names = graph.callees.keys() | graph.callers.keys()
     chosen = focus if focus in names else ""
-    is_small = len(names) <= MAX_DRAWN and graph.number_of_edges() <= MAX_LINES
+    is_small = len(names) <= MAX_DRAWN and len(graph.criticality) <= MAX_LINES
     if not is_small and not chosen:
         return DependencyMap(services=sorted(names), drawn=False)
     blast = _blast_radius(graph, chosen) if chosen else None
     shown = names if is_small else _find_neighborhood(graph, chosen)
-    edges = [edge for edge in graph.edges if shown.issuperset(edge)]
-    layout = arrange_graph(shown, edges)
+    layout = arrange_graph(shown, [edge for edge in graph.criticality if shown.issuperset(edge)])
     statuses = _load_statuses(shown, now)
     ids = [status.dependency.pk for status in statuses.values()]
     recent, failing = load_recent_counts(ids, now), find_failing(now)
@@ -198,52 +205,53 @@ def draw_map(focus: str, now: datetime) -> DependencyMap:
     )
 
 
-def find_reachable(
-    graph: "nx.DiGraph[str]", start: str, *, hops: int | None = None
-) -> dict[str, int]:
-    """Return the nodes within `hops` of `start`, nearest first, with their distances."""
-    import networkx as nx  # Large: loaded by the first page that needs it.
+def find_reachable(next_to: Neighbors, start: str, *, hops: int | None = None) -> dict[str, int]:
+    """Return the services within `hops` calls from `start`, nearest first, with their distances."""
+    found, nearest, distance = {start: 0}, [start], 0
+    while nearest and distance != hops:
+        distance += 1
+        nearest = sorted({one for name in nearest for one in next_to.get(name, ())} - found.keys())
+        found.update(dict.fromkeys(nearest, distance))
+    del found[start]
+    return found
 
-    distances = nx.single_source_shortest_path_length(graph, start, cutoff=hops)
-    found = sorted(distances.items(), key=lambda one: (one[1], one[0]))
-    return {name: distance for name, distance in found if name != start}
 
-
-def _load_graph() -> "nx.DiGraph[str]":
-    """Return the graph of all dependencies, whose edges have the attribute `criticality`."""
-    import networkx as nx
-
-    graph = nx.DiGraph()
+def _load_graph() -> CallGraph:
     rows = Dependency.objects.registered().values_list("caller", "callee", "criticality")
-    graph.add_edges_from((caller, callee, {"criticality": how}) for caller, callee, how in rows)
-    return graph
+    callees: dict[str, list[str]] = defaultdict(list)
+    callers: dict[str, list[str]] = defaultdict(list)
+    criticality = {}
+    for caller, callee, weight in rows:
+        callees[caller].append(callee)
+        callers[callee].append(caller)
+        criticality[caller, callee] = weight
+    return CallGraph(criticality, callees, callers)
 
 
-def _blast_radius(graph: "nx.DiGraph[str]", focus: str) -> MapBlastRadius:
-    import networkx as nx
-
-    def is_grave(caller: str, callee: str) -> bool:
-        return graph.edges[caller, callee]["criticality"] in GRAVE
-
-    gravely = nx.subgraph_view(graph, filter_edge=is_grave).reverse(copy=False)
+def _blast_radius(graph: CallGraph, focus: str) -> MapBlastRadius:
+    hit = find_reachable(graph.callers, focus)
+    grave_callers = {
+        callee: [one for one in graph.callers[callee] if graph.criticality[one, callee] in GRAVE]
+        for callee in (focus, *hit)
+        if callee in graph.callers
+    }
     return MapBlastRadius(
-        hit=[*find_reachable(graph.reverse(copy=False), focus)],
-        gravely=[*find_reachable(gravely, focus)],
-        needs=[*find_reachable(graph, focus)],
+        hit=[*hit],
+        gravely=[*find_reachable(grave_callers, focus)],
+        needs=[*find_reachable(graph.callees, focus)],
     )
 
 
-def _find_neighborhood(graph: "nx.DiGraph[str]", focus: str) -> set[str]:
+def _find_neighborhood(graph: CallGraph, focus: str) -> set[str]:
     """Return the focused service and its neighbors within two hops, as many as stay legible."""
-    import networkx as nx
-
     near = {
-        **find_reachable(graph, focus, hops=HOPS),
-        **find_reachable(graph.reverse(copy=False), focus, hops=HOPS),
+        **find_reachable(graph.callees, focus, hops=HOPS),
+        **find_reachable(graph.callers, focus, hops=HOPS),
     }
     shown, lines = {focus}, 0
     for name in sorted(near, key=lambda name: (near[name], name))[: MAX_DRAWN - 1]:
-        lines += sum(one in shown for one in nx.all_neighbors(graph, name))
+        lines += sum(one in shown for one in graph.callees.get(name, ()))
+        lines += sum(one in shown for one in graph.callers.get(name, ()))
         if lines > MAX_LINES_AROUND:
             break
         shown.add(name)
