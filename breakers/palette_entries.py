@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from django.db.models import Q
+from django.db.models.functions import Length
 from django.urls import reverse
 
 from controlplane.core.palette import relevance
@@ -20,6 +21,8 @@ from controlplane.core.palette.registry import (
 from .models import Dependency
 
 FORCE = "force"
+MAX_WEIGHED = 50
+MAX_FORCED = 3  # offered without the verb
 ARROW = re.compile(r"\s*(?:->|→)\s*")
 
 register_commands(
@@ -60,7 +63,10 @@ register_commands(
 
 @PALETTE_SOURCES.add(20)
 def find_dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return entries of matching dependencies; `force core->oracle` also offers to override."""
+    """Return entries of matching dependencies, and actions to force the breakers of the best ones.
+
+    The verb in `force core->oracle` puts the actions first.
+    """
     first, _, rest = query.text.partition(" ")
     forces = first.casefold() == FORCE and query.user.may_operate
     words = ARROW.sub(" ", rest if forces else query.text).casefold().split()
@@ -71,16 +77,30 @@ def find_dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
         found = found.filter(
             Q(caller__icontains=word) | Q(callee__icontains=word) | Q(owner__icontains=word)
         )
-    entries: list[PaletteEntry] = []
-    for one in found.order_by("caller", "callee")[:50]:
-        weight = relevance.score_text(words, f"{one.caller} {one.callee}", one.owner)
-        weight = max(weight, relevance.score_text(words, one.callee))
-        if forces:
-            path = reverse("override", args=[one.caller, one.callee])
-            force = (ACTION, f"Force {one.name}…", "override", path, "opens the form")
-            entries.append(PaletteEntry(*force, in_dialog=True, weight=weight + 100))
-        path = reverse("dependency_page", args=[one.caller, one.callee])
-        detail = f"{one.criticality}" + (f" · {one.owner}" if one.owner else "")
-        page = ("Dependency", one.name, "breaker-closed", path, detail)
-        entries.append(PaletteEntry(*page, weight=weight, is_lasting=True))
-    return sorted(entries, key=lambda entry: -entry.weight)[:MAX_ENTRIES]
+    shortest = found.order_by(Length("caller") + Length("callee"), "caller", "callee")
+    weighed = [(_weigh(one, words), one) for one in shortest[:MAX_WEIGHED]]
+    best = sorted(weighed, key=lambda pair: -pair[0])[:MAX_ENTRIES]
+    entries = [_build_entry(one, weight) for weight, one in best]
+    if query.user.may_operate:
+        above, most = (100, MAX_ENTRIES) if forces else (-0.1, MAX_FORCED)
+        entries += [_build_force_action(one, weight + above) for weight, one in best[:most]]
+    return entries
+
+
+def _weigh(dependency: Dependency, words: Sequence[str]) -> float:
+    name = f"{dependency.caller} {dependency.callee}"
+    weight = relevance.score_text(words, name, dependency.owner)
+    return max(weight, relevance.score_text(words, dependency.callee))
+
+
+def _build_entry(one: Dependency, weight: float) -> PaletteEntry:
+    path = reverse("dependency_page", args=[one.caller, one.callee])
+    detail = f"{one.criticality} · {one.owner}" if one.owner else one.criticality
+    page = ("Dependency", one.name, "breaker-closed", path, detail)
+    return PaletteEntry(*page, weight=weight, is_lasting=True)
+
+
+def _build_force_action(one: Dependency, weight: float) -> PaletteEntry:
+    path = reverse("override", args=[one.caller, one.callee])
+    action = (ACTION, f"Force {one.name}…", "override", path, "opens the form")
+    return PaletteEntry(*action, in_dialog=True, weight=weight)

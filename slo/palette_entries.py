@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
-from django.db.models import Q
+from django.db.models import F, Q
 from django.urls import reverse
 
 from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
+    ACTION,
     MAX_ENTRIES,
     PALETTE_SOURCES,
     PaletteCommand,
@@ -16,6 +17,9 @@ from controlplane.core.palette.registry import (
 )
 
 from .models import Alert, Slo
+
+ACKNOWLEDGE = {"ack", "acknowledge"}
+ACKNOWLEDGED_LAST = F("acknowledged_at").asc(nulls_first=True)
 
 register_commands(
     45,
@@ -48,18 +52,27 @@ def find_slos(query: PaletteQuery) -> Sequence[PaletteEntry]:
 
 @PALETTE_SOURCES.add(55)
 def find_alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
-    """Return open alerts that match the query."""
+    """Return open alerts that match the query, and an action to acknowledge each.
+
+    `ack` before or instead of other words puts the actions first.
+    """
+    words = [word for word in query.words if word not in ACKNOWLEDGE]
+    asked = len(words) < len(query.words)
     found = Alert.objects.filter(resolved_at__isnull=True)
-    for word in query.words[:6]:
+    for word in words[:6]:
         found = found.filter(Q(subject__icontains=word) | Q(summary__icontains=word))
-    return [
-        PaletteEntry(
-            "Alert",
-            one.subject,
-            "critical",
-            reverse("alert_page", args=[one.pk]),
-            one.summary,
-            weight=relevance.score_text(query.words, one.subject, one.summary) + 10,
-        )
-        for one in found.order_by("-opened_at")[:MAX_ENTRIES]
-    ]
+    entries: list[PaletteEntry] = []
+    for one in found.order_by(ACKNOWLEDGED_LAST, "-opened_at")[:MAX_ENTRIES]:
+        weight = relevance.score_text(words, one.subject, one.summary) + 10 if words else 10
+        path = reverse("alert_page", args=[one.pk])
+        if one.acknowledged_at is None and query.user.may_operate:
+            entries.append(_build_acknowledge_action(one, weight + (100 if asked else -0.1)))
+        detail = f"acknowledged · {one.summary}" if one.acknowledged_at else one.summary
+        entries.append(PaletteEntry("Alert", one.subject, "critical", path, detail, weight=weight))
+    return entries
+
+
+def _build_acknowledge_action(alert: Alert, weight: float) -> PaletteEntry:
+    path = reverse("alert_acknowledge", args=[alert.pk])
+    title = f"Acknowledge {alert.subject}…"
+    return PaletteEntry(ACTION, title, "eye", path, alert.summary, in_dialog=True, weight=weight)

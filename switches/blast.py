@@ -7,11 +7,16 @@ reports and `/check` requests. Clients that only poll the snapshot are not count
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from math import inf
 
 from controlplane.core.approvals.risk import RiskFacts
 from controlplane.core.freshness import Freshness, assess_freshness
+from controlplane.core.instances.checked_keys import (
+    CHECKED_WITHIN,
+    RATE_PERIOD,
+    CallingService,
+)
 from controlplane.core.instances.exports import TOKEN_PREFIX, load_switches_checked_together
 from controlplane.core.instances.models import Instance
 from controlplane.core.instances.queries import Caller, list_callers
@@ -20,21 +25,8 @@ from switches.rules import guard
 from switches.rules.evaluation import Refusal
 from switches.scopes import GLOBAL_ID, SCOPES
 
-RECENT = timedelta(hours=1)
-RATE_PERIOD = timedelta(minutes=1)
-"""Period over which call rates are measured."""
 MAX_NAMED_CALLERS = 200
 MAX_NAMED_OVERLAPS = 50
-
-
-@dataclass(frozen=True)
-class CallingService:
-    """A service that checks a switch, with totals over its instances."""
-
-    id: str
-    instances: int
-    calls_per_second: float
-    last_seen: datetime
 
 
 @dataclass(frozen=True)
@@ -74,7 +66,7 @@ def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
     For `global:all`, the checks of all switches count.
     """
     found, total = list_callers(
-        None if switch_id == GLOBAL_ID else switch_id, now, within=RECENT, most=None
+        None if switch_id == GLOBAL_ID else switch_id, now, within=CHECKED_WITHIN, most=None
     )
     last_seen = max((caller.last_seen for caller in found), default=None)
     named = [caller for caller in found if not caller.id.startswith(TOKEN_PREFIX)]
@@ -136,7 +128,7 @@ def _find_overlaps(switch_id: str, now: datetime) -> tuple[Episode, ...]:
     """
     episodes = Episode.objects.filter(ended_at__isnull=True).exclude(switch_id=switch_id)
     if switch_id != GLOBAL_ID:
-        together = load_switches_checked_together(switch_id, now - RECENT)
+        together = load_switches_checked_together(switch_id, now - CHECKED_WITHIN)
         episodes = episodes.filter(switch_id__in={GLOBAL_ID, *together})
     return tuple(episodes.order_by("switch_id")[:MAX_NAMED_OVERLAPS])
 
@@ -148,7 +140,7 @@ def risk_facts(switch_id: str, now: datetime, *, for_good: bool = False) -> Risk
     that reported. The duration is infinite if `for_good`, else 0.
     """
     if switch_id == GLOBAL_ID:  # Avoids reading the checks of all instances.
-        callers = Instance.objects.filter(heard_at__gte=now - RECENT).count()
+        callers = Instance.objects.filter(heard_at__gte=now - CHECKED_WITHIN).count()
     else:
-        callers = list_callers(switch_id, now, within=RECENT, most=0)[1]
+        callers = list_callers(switch_id, now, within=CHECKED_WITHIN, most=0)[1]
     return RiskFacts(recipients=callers, duration_minutes=inf if for_good else 0.0)

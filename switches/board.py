@@ -1,19 +1,29 @@
 """Rows of the switchboard: filtering, search and order by urgency."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Case, F, IntegerField, Q, QuerySet, Value, When
+from django.db.models import (
+    Case,
+    F,
+    IntegerField,
+    Q,
+    QuerySet,
+    Value,
+    When,
+)
 
 from controlplane.core.actors import Person
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.favorites import services as favorites
-from controlplane.core.instances.check_series import (
-    CheckSeries,
-    list_checked_switches,
-    load_recent_series,
+from controlplane.core.instances.check_series import CheckSeries, load_recent_series
+from controlplane.core.instances.checked_keys import (
+    CheckedKey,
+    load_checked_keys,
+    rank_keys,
+    traffic_of,
 )
 from switches.favorite_kinds import KIND as FAVORITE
 from switches.models import Episode, Switch, SwitchState
@@ -24,7 +34,6 @@ from .ramps.timeline import summarize_live_ramps
 
 PAGE_SIZE = 50
 MAX_UNREGISTERED = 20
-MAX_CHECKED = 500
 OVERDUE = "overdue"
 SEARCHED_FIELDS = (
     *("id", "owner", "description"),
@@ -59,7 +68,7 @@ class SwitchboardRow:
     """A switch as a row of the switchboard, with its live or pending ramp.
 
     Until `undo_until`, the viewer may undo the engage; None if they may not. `calls` are the calls
-    of the last hour.
+    of the last hour, `checks` says which services check the switch.
     """
 
     switch: Switch
@@ -68,6 +77,21 @@ class SwitchboardRow:
     undo_until: datetime | None
     ramp: Mapping[str, Any] | None = None
     calls: CheckSeries | None = None
+    checks: CheckedKey | None = None
+
+
+@dataclass(frozen=True)
+class Switchboard:
+    """One page of the switchboard; `has_more` says that another one follows.
+
+    The global switch and overdue switches come first, then those that expire soonest, then released
+    ones, busiest first. `unregistered` are the busiest switches that services check but nobody
+    registered or engaged.
+    """
+
+    rows: Sequence[SwitchboardRow]
+    has_more: bool
+    unregistered: Sequence[SwitchboardRow]
 
 
 def read_filters(given: Any, user: Person) -> SwitchboardFilters:
@@ -82,13 +106,26 @@ def read_filters(given: Any, user: Person) -> SwitchboardFilters:
     )
 
 
-def find_rows(
+def load_switchboard(filters: SwitchboardFilters, user: Person, now: datetime) -> Switchboard:
+    rows, has_more = _find_rows(filters, user, now)
+    unregistered = _find_unregistered(filters, now)
+    ids = [row.switch.pk for row in (*rows, *unregistered)]
+    calls, checks = load_recent_series(ids, now), load_checked_keys(ids, now)
+
+    def add_traffic(row: SwitchboardRow) -> SwitchboardRow:
+        return replace(row, calls=calls[row.switch.pk], checks=checks[row.switch.pk])
+
+    checked = [row for row in unregistered if checks[row.switch.pk].is_checked]
+    return Switchboard(
+        rows=[*map(add_traffic, rows)],
+        has_more=has_more,
+        unregistered=[*map(add_traffic, checked[:MAX_UNREGISTERED])],
+    )
+
+
+def _find_rows(
     filters: SwitchboardFilters, user: Person, now: datetime
 ) -> tuple[list[SwitchboardRow], bool]:
-    """Return one page of the switchboard's rows, and True if more rows follow.
-
-    The global switch and overdue switches come first, then those that expire soonest.
-    """
     start = (filters.page - 1) * PAGE_SIZE
     urgency = Case(
         When(scope=GLOBAL.name, open_episode__isnull=False, then=Value(0)),
@@ -98,39 +135,32 @@ def find_rows(
         output_field=IntegerField(),
     )
     soonest = F("open_episode__expires_at").asc(nulls_last=True)
-    switches = _filter_switches(filters, user).order_by(urgency, soonest, "id")
+    traffic = Case(When(open_episode__isnull=True, then=traffic_of("id", now)))
+    switches = _filter_switches(filters, user).order_by(
+        urgency, soonest, traffic.desc(nulls_last=True), "id"
+    )
     found = list(switches[start : start + PAGE_SIZE + 1])
-    ramps = summarize_live_ramps([switch.pk for switch in found[:PAGE_SIZE] if switch.episode])
-    calls = load_recent_series([switch.pk for switch in found[:PAGE_SIZE]], now)
-    rows = [
-        replace(board_row(switch, user, now, ramps.get(switch.pk)), calls=calls[switch.pk])
-        for switch in found[:PAGE_SIZE]
-    ]
+    shown = found[:PAGE_SIZE]
+    ramps = summarize_live_ramps([switch.pk for switch in shown if switch.episode])
+    rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in shown]
     return rows, len(found) > PAGE_SIZE
 
 
-def find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[SwitchboardRow]:
-    """Return rows of switches that services check but nobody registered or engaged, busiest first.
+def _find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[SwitchboardRow]:
+    """Return rows of checked switches that nobody registered; twice as many as are shown at most.
 
-    At most `MAX_UNREGISTERED`, only on the first page, and none if a state other than released is
-    selected.
+    Only on the first page, and none if a state other than released is selected.
     """
     if filters.mine or filters.page > 1 or filters.state not in ("", SwitchState.RELEASED):
         return []
-    scope = f"{filters.scope}:" if filters.scope else ""
-    ids = [
-        pk
-        for pk in list_checked_switches(now, filters.q or scope, MAX_CHECKED)
-        if pk.startswith(scope) and pk != GLOBAL_ID
-        if filters.favorites is None or pk in filters.favorites
-    ]
-    known = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
-    unknown = [pk for pk in ids if pk not in known][:MAX_UNREGISTERED]
-    calls = load_recent_series(unknown, now)
-    return [
-        SwitchboardRow(make_unregistered(pk), None, SwitchState.RELEASED, None, calls=calls[pk])
-        for pk in unknown
-    ]
+    keys = rank_keys(now, filters.q).exclude(switch=GLOBAL_ID)
+    if filters.scope:
+        keys = keys.filter(switch__startswith=f"{filters.scope}:")
+    if filters.favorites is not None:
+        keys = keys.filter(switch__in=filters.favorites)
+    keys = keys.exclude(switch__in=Switch.objects.values("pk"))
+    ids = keys.values_list("switch", flat=True)[: 2 * MAX_UNREGISTERED]
+    return [SwitchboardRow(make_unregistered(pk), None, SwitchState.RELEASED, None) for pk in ids]
 
 
 def make_unregistered(switch_id: str) -> Switch:

@@ -9,10 +9,16 @@ from django.db.models import Max
 from django.utils import timezone
 
 from controlplane.core.errors import InvalidInput
-from controlplane.core.instances.exports import load_check_rates
+from controlplane.core.instances.checked_keys import (
+    CHECKED_WITHIN,
+    CheckedKey,
+    load_checked_keys,
+    rank_keys,
+)
 from controlplane.core.instances.queries import list_callers
 
-from .blast import RECENT
+from .board import make_unregistered
+from .check_descriptions import describe_checks
 from .models import Episode, Switch
 from .scopes import GLOBAL, GLOBAL_ID, keyed_scopes
 from .services.registration import find_switch
@@ -79,19 +85,19 @@ def list_likely_switches(now: datetime) -> Sequence[Suggestion]:
     )
     latest = stopped.values("switch_id").annotate(last=Max("engaged_at")).order_by("-last")
     before = [row["switch_id"] for row in latest[: 3 * MAX_SHOWN]]
-    rates = {switch: sum(found) for switch, found in load_check_rates(now - RECENT, now).items()}
-    busiest = sorted(rates, key=lambda switch: (-rates[switch], switch))[:MAX_CHECKED]
-    why = dict.fromkeys(busiest, "checked now")
+    engaged = Episode.objects.filter(ended_at__isnull=True).values("switch_id")
+    busiest = rank_keys(now).exclude(switch__in=engaged).values_list("switch", flat=True)
+    checked = load_checked_keys(busiest[:MAX_CHECKED], now)
+    why = {pk: describe_checks(key, now) for pk, key in checked.items() if key.is_checked}
     for switch_id in before:
         why[switch_id] = (
-            f"{why[switch_id]}, {STOPPED_BEFORE}" if switch_id in why else STOPPED_BEFORE
+            f"{why[switch_id]}; {STOPPED_BEFORE}" if switch_id in why else STOPPED_BEFORE
         )
     switches = Switch.objects.with_open_episode().in_bulk(list(why))
     suggestions = [
-        Suggestion(switches.get(pk) or Switch(id=pk, scope=scope, key=key), reason)
+        Suggestion(switches.get(pk) or make_unregistered(pk), reason)
         for pk, reason in why.items()
-        for scope, _, key in (pk.partition(":"),)
-        if scope != GLOBAL.name
+        if pk != GLOBAL_ID
     ]
     return [found for found in suggestions if found.switch.episode is None][:MAX_SHOWN]
 
@@ -121,21 +127,20 @@ def find_similar_keys(
     For `global:all`, return None if any switch was checked, else an empty list.
     """
     if switch_id == GLOBAL_ID:
-        return None if list_callers(None, now, within=RECENT, most=1)[1] else []
+        return None if list_callers(None, now, within=CHECKED_WITHIN, most=1)[1] else []
     key = switch_id.partition(":")[2]
     ids = [f"{scope.name}:{key}" for scope in keyed_scopes()]
-    checks = load_check_rates(now - RECENT, now, ids)
-    if switch_id in checks:
+    keys = load_checked_keys(ids, now)
+    if keys[switch_id].is_checked:
         return None
-    if checks:
-        found = [_similar_key(pk, rates) for pk, rates in checks.items()]
-        return sorted(found, key=lambda other: -other.calls_per_second)
+    if checked := [_build_similar_key(key) for key in keys.values() if key.is_checked]:
+        return sorted(checked, key=lambda other: -other.calls_per_second)
     if known:
         return []
     present = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
-    return [] if switch_id in present else [_similar_key(pk, []) for pk in ids if pk in present]
+    return [] if switch_id in present else [_build_similar_key(keys[pk]) for pk in sorted(present)]
 
 
-def _similar_key(switch_id: str, rates: Sequence[float]) -> SimilarKey:
-    scope, _, key = switch_id.partition(":")
-    return SimilarKey(switch_id, scope, key, len(rates), sum(rates))
+def _build_similar_key(found: CheckedKey) -> SimilarKey:
+    scope, _, key = found.switch.partition(":")
+    return SimilarKey(found.switch, scope, key, found.callers, found.calls_per_second)

@@ -5,9 +5,10 @@ from datetime import datetime
 from urllib.parse import urlencode
 
 from django.db.models import F, Q
+from django.db.models.functions import Length
 from django.urls import reverse
 
-from controlplane.core.instances.check_series import find_checked, list_checked_switches
+from controlplane.core.instances.checked_keys import CheckedKey, load_checked_keys, rank_keys
 from controlplane.core.jobs.models import Job
 from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
@@ -21,6 +22,7 @@ from controlplane.core.palette.registry import (
 )
 
 from .board import board_row, make_unregistered
+from .check_descriptions import NOT_CHECKED, describe_checks
 from .models import Ramp, Switch
 from .scopes import GLOBAL_ID, KEY, is_switch_id, keyed_scopes
 
@@ -34,7 +36,7 @@ ENDING = "abort"
 UNDO = "undo"
 EVERYTHING = {"everything", "all", "global", "all traffic"}  # names of global:all
 OPENS_FORM = "opens the form"
-NOT_CHECKED = "no service checks it"
+MAX_CHECKED = 2 * MAX_ENTRIES
 VERBATIM = 200.0  # weight of a switch named by its whole id
 
 register_commands(
@@ -95,20 +97,20 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     verb = VERBS.get(first.casefold(), "") if query.user.may_operate else ""
     text = rest.strip() if verb else query.text
     target = GLOBAL_ID if text.casefold() in EVERYTHING else text
-    found = [*_search_switches(text), *_search_checked_keys(text, query.now)]
-    checked = find_checked([target, *(switch.pk for switch in found)], query.now)
+    known, unknown = _search_switches(text), _search_unregistered(text, query.now)
+    checks = load_checked_keys({target, *(switch.pk for switch in (*known, *unknown))}, query.now)
+    found = [*known, *(one for one in unknown if checks[one.pk].is_checked)][: 2 * MAX_ENTRIES]
     entries: list[PaletteEntry] = []
     if is_switch_id(target):
-        scope, _, key = target.partition(":")
         registered = Switch.objects.with_open_episode().filter(pk=target).first()
-        switch = registered or Switch(id=target, scope=scope, key=key)
-        entries += _build_entries(query, verb, switch, target, switch.pk in checked)
+        switch = registered or make_unregistered(target)
+        entries += _build_entries(query, verb, switch, target, checks[target])
     elif verb == ENGAGE and KEY.fullmatch(target) and not found:
         entries += [
             _engage_entry(f"{scope.name}:{target}", 90.0, NOT_CHECKED) for scope in keyed_scopes()
         ]
     for switch in found:
-        entries += _build_entries(query, verb, switch, text, switch.pk in checked)
+        entries += _build_entries(query, verb, switch, text, checks[switch.pk])
     unique: dict[tuple[str, str], PaletteEntry] = {}
     for entry in entries:
         unique.setdefault((entry.kind, entry.path), entry)
@@ -122,18 +124,18 @@ def _search_switches(text: str) -> Sequence[Switch]:
     rows = Switch.objects.with_open_episode()
     for part in parts:
         rows = rows.filter(part)
-    found = sorted(rows.order_by("id")[:50], key=lambda switch: -_weigh_switch(switch, text))
+    closest = rows.order_by(F("open_episode__id").asc(nulls_last=True), Length("id"), "id")
+    found = sorted(closest[:50], key=lambda switch: -_weigh_switch(switch, text))
     return found[:MAX_ENTRIES]
 
 
-def _search_checked_keys(text: str, now: datetime) -> Sequence[Switch]:
+def _search_unregistered(text: str, now: datetime) -> Sequence[Switch]:
     """Return switches that services check, but that were never registered or engaged."""
     if not text:
         return []
-    ids = list_checked_switches(now, text, 50)
-    known = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
-    unknown = [pk for pk in ids if pk not in known and is_switch_id(pk)]
-    return [make_unregistered(pk) for pk in unknown[:MAX_ENTRIES]]
+    keys = rank_keys(now, text).exclude(switch__in=Switch.objects.values("pk"))
+    ids = keys.values_list("switch", flat=True)[:MAX_CHECKED]
+    return [make_unregistered(pk) for pk in ids if is_switch_id(pk)]
 
 
 def _weigh_switch(switch: Switch, text: str) -> float:
@@ -144,31 +146,29 @@ def _weigh_switch(switch: Switch, text: str) -> float:
 
 
 def _build_entries(
-    query: PaletteQuery, verb: str, switch: Switch, wanted: str, is_checked: bool
+    query: PaletteQuery, verb: str, switch: Switch, wanted: str, checks: CheckedKey
 ) -> Sequence[PaletteEntry]:
     shown = board_row(switch, query.user, query.now)
     weight = (
         VERBATIM if wanted.casefold() == switch.pk.casefold() else _weigh_switch(switch, wanted)
     )
-    condition = shown.condition
-    if switch.registered_at is None and not is_checked:
-        condition = f"{condition} · {NOT_CHECKED}"
+    said = describe_checks(checks, query.now)
     page = PaletteEntry(
         "Switch",
         switch.pk,
         shown.condition,
         reverse("switch_page", args=[switch.scope, switch.key]),
-        condition + (f" · {switch.description}" if switch.description else ""),
+        " · ".join(filter(None, (shown.condition, said, switch.description))),
         weight=weight,
         is_lasting=True,
     )
     may_engage = query.user.may_operate and (not switch.episode or shown.condition == "ramping")
     if verb == ENGAGE and may_engage:
-        return [_engage_entry(switch.pk, weight + 5), page]
+        return [_engage_entry(switch.pk, weight + 5, said), page]
     if verb in {"release", "extend"} and switch.episode:
         return [_verb_entry(verb, switch, weight + 5), page]
     if not verb and may_engage and weight >= VERBATIM:
-        return [page, _engage_entry(switch.pk, weight - 1)]
+        return [page, _engage_entry(switch.pk, weight - 1, said)]
     if not verb and query.user.may_operate and switch.episode and shown.condition != "ramping":
         verbs = ("release",) if switch.episode.permanent else ("release", "extend")
         return [page, *(_verb_entry(each, switch, weight - 0.1) for each in verbs)]
@@ -181,7 +181,7 @@ def _verb_entry(verb: str, switch: Switch, weight: float) -> PaletteEntry:
     return _action_entry(f"{verb.capitalize()} {switch.pk}…", icon, path, weight)
 
 
-def _engage_entry(switch_id: str, weight: float, detail: str = OPENS_FORM) -> PaletteEntry:
+def _engage_entry(switch_id: str, weight: float, detail: str) -> PaletteEntry:
     scope, _, key = switch_id.partition(":")
     path = f"{reverse('engage')}?{urlencode({'scope': scope, 'key': key})}"
     return _action_entry(f"Engage {switch_id}…", "engaged", path, weight, detail)
@@ -223,14 +223,31 @@ def find_stopped_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
 
 @PALETTE_SOURCES.add(30)
 def find_ramps(query: PaletteQuery) -> Sequence[PaletteEntry]:
+    """Return the live ramps that match, each with its actions: pause or resume, and engage."""
     found = Ramp.objects.filter(live=True, switch__id__icontains=query.words[-1])
-    entries = []
+    entries: list[PaletteEntry] = []
     for ramp in found.select_related("job").order_by("-pk")[:MAX_ENTRIES]:
         weight = relevance.score_text(query.words, f"Ramp of {ramp.switch_id}", ramp.switch_id)
         if weight:
             waits = ramp.job.state == Job.State.PENDING
-            detail = "waits for approval" if waits else str(ramp.job.state)
+            detail = "waiting for approval" if waits else str(ramp.job.state)
             path = reverse("ramp_page", args=[ramp.pk])
             title = f"Ramp of {ramp.switch_id}"
             entries.append(PaletteEntry("Ramp", title, "ramping", path, detail, weight=weight))
+            if query.user.may_operate and not waits:
+                entries += _build_ramp_actions(ramp, detail, weight - 0.1)
     return entries
+
+
+def _build_ramp_actions(ramp: Ramp, state: str, weight: float) -> list[PaletteEntry]:
+    verb = {
+        Job.State.RUNNING: "pause",
+        Job.State.HOLDING: "pause",
+        Job.State.PAUSED: "resume",
+    }.get(Job.State(ramp.job.state))
+    actions = [_engage_entry(ramp.switch_id, weight, f"ends its ramp, {state}")]
+    if verb:
+        path = reverse(f"ramp_{verb}", args=[ramp.pk])
+        title = f"{verb.capitalize()} the ramp of {ramp.switch_id}…"
+        actions.insert(0, _action_entry(title, verb, path, weight))
+    return actions

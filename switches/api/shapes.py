@@ -15,9 +15,10 @@ from controlplane.core.http.resources import (
     Resource,
     TimestampField,
 )
+from controlplane.core.instances.checked_keys import CallingService
 from controlplane.core.instances.models import CheckCount
 from controlplane.core.instances.queries import Caller
-from switches.blast import CallingService, SwitchBlastRadius
+from switches.blast import SwitchBlastRadius
 from switches.models import Episode, OnExpiry, Switch, SwitchState
 from switches.ramps.resources import RampShape
 from switches.rules.evaluation import Refusal

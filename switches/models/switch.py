@@ -121,6 +121,8 @@ class Switch(models.Model):
     @property
     def episode(self) -> "Episode | None":
         """Return the open episode, or None while released."""
+        if self._state.adding:
+            return None
         if not hasattr(self, "open_episode_id"):
             return self.episodes.filter(ended_at__isnull=True).first()
         found: Episode | None = getattr(self, "open_episode", None)

@@ -1,6 +1,7 @@
 """Template tags of switches: states, names, links and numbers."""
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 from django import template
@@ -8,11 +9,14 @@ from django.urls import reverse
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
-from controlplane.core.templatetags.screen import icon
+from controlplane.core.instances.checked_keys import CheckedKey
+from controlplane.core.templatetags.screen import ago, at_minute, icon
 from switches.blast import SwitchBlastRadius
+from switches.check_descriptions import format_rate, name_callers
 from switches.scopes import SCOPES, join_words
 
 register = template.Library()
+register.filter("per_second", format_rate)
 
 WORDS = {"engaged": "Engaged", "overdue": "Overdue", "ramping": "Ramping", "released": "Released"}
 
@@ -43,6 +47,32 @@ def switch_name(switch_id: str, link: bool = True, **attributes: Any) -> SafeStr
     return format_html('<a class="switch-name" href="{}">{}</a>', url, name)
 
 
+@register.simple_tag
+def key_checks(key: CheckedKey, now: datetime) -> SafeString:
+    """Render the checks of a key: `12/s by core, 3 s ago`, gray if stale, marked if there are none.
+
+    The age counts on in the browser.
+    """
+    last_seen = key.freshness.at
+    if last_seen is None or not key.is_checked:
+        since = format_html(" since {}", at_minute(last_seen)) if last_seen else " in the last hour"
+        return format_html(
+            '<span class="small unchecked">{}<span>No checks reported{}</span></span>',
+            icon("warning"),
+            since,
+        )
+    callers, when = name_callers(key.services), ago(last_seen, now)
+    if key.freshness.is_current:
+        rate = format_rate(key.calls_per_second)
+        return format_html(
+            '<span class="small"><b class="digits">{}</b> by <bdi>{}</bdi>, {}</span>',
+            *(rate, callers, when),
+        )
+    return format_html(
+        '<span class="small quiet">Last checked by <bdi>{}</bdi> {}</span>', callers, when
+    )
+
+
 @register.filter
 def callers(blast: SwitchBlastRadius) -> str:
     """Return the number of callers as text: `4 instances of 2 services and 1 token`."""
@@ -59,14 +89,6 @@ def callers_in_short(blast: SwitchBlastRadius) -> str:
 def beyond(found: Sequence[object], shown: int) -> int:
     """Return the number of items after the first `shown`."""
     return max(0, len(found) - shown)
-
-
-@register.filter
-def per_second(rate: float) -> str:
-    """Return a rate as text: `0/s`, `< 0.1/s`, `3.4/s`, `1,240/s`."""
-    if 0 < rate < 0.1:
-        return "< 0.1/s"
-    return f"{rate:.1f}/s" if 0 < rate < 9.95 else f"{round(rate):,}/s"
 
 
 @register.filter

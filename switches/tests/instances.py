@@ -5,7 +5,8 @@ from typing import Any
 from uuid import UUID
 
 from controlplane.core.instances import rates
-from controlplane.core.instances.models import Acknowledgement, Instance
+from controlplane.core.instances.check_series import HOUR_SECONDS
+from controlplane.core.instances.models import Acknowledgement, CheckCount, Instance
 from switches.models import Publication, Switch
 
 LONG_AGO = datetime(2026, 1, 1, tzinfo=UTC)
@@ -51,6 +52,8 @@ def report_checks(
 
     `blocked` is how many of its calls were blocked in each minute.
     """
+    for switch in switches:
+        count_checks(switch, 120 * per_second, at)
     allowed = per_second * 60 - blocked
     entry = rates.add_calls(None, 2 * allowed, 2 * blocked, at, since=at - timedelta(minutes=2))
     found: dict[str, Any] = dict.fromkeys(switches, entry)
@@ -58,3 +61,11 @@ def report_checks(
         id=name, defaults={"service": name.partition("/")[0], "checks": found}
     )
     return instance
+
+
+def count_checks(switch: str, calls: int, at: datetime) -> None:
+    """Add calls to the count of the switch's checks in the hour of that time."""
+    start = int(at.timestamp()) // HOUR_SECONDS * HOUR_SECONDS
+    count, _ = CheckCount.objects.get_or_create(switch=switch, seconds=HOUR_SECONDS, start=start)
+    count.allowed += calls
+    count.save()

@@ -1,6 +1,6 @@
 """Switches that services check are found, though nobody ever registered or engaged them."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -8,16 +8,24 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.clock import db_now
-from controlplane.core.models import CheckCount
+from controlplane.core.instances import rates
+from controlplane.core.models import CheckCount, Instance
 from switches.models import Switch
-from switches.tests.browsers import browser_as, engaged, page, text
+from switches.tests.browsers import (
+    browser_as,
+    engaged,
+    page,
+    released,
+    switches_shown,
+    text,
+)
+from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.django_db
 
 
-def checked(switch: str, calls: int, now: datetime) -> None:
-    start = int(now.timestamp()) // 3600 * 3600
-    CheckCount.objects.create(switch=switch, seconds=3600, start=start, allowed=calls)
+def checked(switch: str, per_second: int, now: datetime, service: str = "core") -> None:
+    report_checks(f"{service}/{switch}", switch, at=now, per_second=per_second)
 
 
 def read_section(html: str) -> str:
@@ -59,6 +67,48 @@ def test_filters_apply_to_them(query, shown):
     assert [name for name in ("feature:chat", "segment:legal") if name in section] == shown
 
 
+def test_released_switches_are_listed_busiest_first_and_unchecked_ones_are_marked():
+    now = db_now()
+    for key in ("calm", "idle", "busy"):
+        engaged(f"feature:{key}")
+        released(f"feature:{key}")
+    checked("feature:busy", 12, now)
+    checked("feature:busy", 3, now, "billing")
+    checked("feature:calm", 2, now)
+
+    html = page(browser_as("viewer").get("/"))
+
+    assert switches_shown(html) == ["feature:busy", "feature:calm", "feature:idle"]
+    rows = text(html).partition("feature:busy")[2]
+    busy, _, rest = rows.partition("feature:calm")
+    calm, _, idle = rest.partition("feature:idle")
+    assert "15/s by core and 1 more" in busy
+    assert "2.0/s by core" in calm
+    assert "No checks reported in the last hour" in idle
+
+
+def test_check_of_more_than_an_hour_ago_is_dated_and_counts_no_more():
+    now = db_now()
+    engaged("feature:known")
+    released("feature:known")
+    for switch in ("feature:known", "feature:never-engaged"):
+        report_checks(f"core/{switch}", switch, at=now - timedelta(minutes=61), per_second=5)
+
+    html = text(page(browser_as("viewer").get("/")))
+
+    assert "No checks reported since" in html
+    assert "feature:never-engaged" not in html
+    assert "feature:never-engaged" not in find_text(browser_as("viewer"), "never-engaged")
+
+
+def test_check_of_some_minutes_ago_is_no_rate_of_now():
+    now = db_now()
+    report_checks("core/1", "feature:mail", at=now - timedelta(minutes=5), per_second=5)
+
+    assert "Last checked by core 5 min ago" in read_section(page(browser_as("viewer").get("/")))
+    assert "last checked by core 5 min ago" in find_text(browser_as("viewer"), "mail")
+
+
 def test_empty_board_does_not_claim_that_there_are_no_switches():
     checked("segment:legal", 5, db_now())
 
@@ -81,7 +131,7 @@ def test_palette_finds_them_and_completes_an_engagement():
 
     assert "segment:legal" in find_text(browser_as("viewer"), "legal")
     assert "Engage segment:legal…" in find_text(operator, "engage leg")
-    assert "no service checks it" not in find_text(operator, "engage leg")
+    assert "no checks reported" not in find_text(operator, "engage leg")
 
 
 def test_palette_marks_keys_that_no_service_checks():
@@ -89,9 +139,9 @@ def test_palette_marks_keys_that_no_service_checks():
 
     operator = browser_as("operator")
 
-    assert "no service checks it" in find_text(operator, "segment:leg")
-    assert "no service checks it" in find_text(operator, "engage legall")
-    assert "no service checks it" not in find_text(operator, "segment:legal")
+    assert "no checks reported" in find_text(operator, "segment:leg")
+    assert "no checks reported" in find_text(operator, "engage legall")
+    assert "no checks reported" not in find_text(operator, "segment:legal")
 
 
 def test_palette_offers_to_release_and_extend_an_engaged_switch():
@@ -107,10 +157,12 @@ def test_palette_offers_to_release_and_extend_an_engaged_switch():
 def test_number_of_queries_does_not_grow_with_the_keys(django_assert_max_num_queries):
     now = db_now()
     start = int(now.timestamp()) // 3600 * 3600
+    keys = [f"feature:f{n}" for n in range(1, 2000)]
     CheckCount.objects.bulk_create(
-        CheckCount(switch=f"feature:f{n}", seconds=3600, start=start, allowed=n)
-        for n in range(1, 2000)
+        CheckCount(switch=key, seconds=3600, start=start, allowed=n) for n, key in enumerate(keys)
     )
+    entry = rates.add_calls(None, 1, 0, now)
+    Instance.objects.create(id="core/1", service="core", checks=dict.fromkeys(keys, entry))
     browser = browser_as("viewer")
     browser.get("/")
 

@@ -17,9 +17,10 @@ def test_prepared_reason_is_good_enough_for_the_rule(reason):
 
 
 def test_busiest_come_first_then_released_ones_stopped_lately():
-    report_checks("core/a1", "feature:mail", at=db_now(), per_second=3)
-    report_checks("core/a2", "feature:mail", at=db_now(), per_second=3)
-    report_checks("core/b1", "feature:nl2sql", at=db_now(), per_second=27)
+    now = db_now()
+    report_checks("core/a1", "feature:mail", at=now, per_second=3)
+    report_checks("core/a2", "feature:mail", at=now, per_second=3)
+    report_checks("core/b1", "feature:nl2sql", at=now, per_second=27)
     engaged("feature:mail")
     released("feature:mail")
     engaged("segment:finance")
@@ -28,11 +29,11 @@ def test_busiest_come_first_then_released_ones_stopped_lately():
     engaged("global:all")
     released("global:all")
 
-    found = [(one.switch.pk, one.why) for one in engage_suggestions.list_likely_switches(db_now())]
+    found = [(one.switch.pk, one.why) for one in engage_suggestions.list_likely_switches(now)]
 
     assert found == [
-        ("feature:nl2sql", "checked now"),
-        ("feature:mail", "checked now, stopped before"),
+        ("feature:nl2sql", "27/s by core, 0 s ago"),
+        ("feature:mail", "6.0/s by core, 0 s ago; stopped before"),
         ("segment:finance", "stopped before"),
     ]
 

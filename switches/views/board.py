@@ -51,15 +51,12 @@ def alarm_bar(request: PersonRequest) -> HttpResponse:
 
 def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]:
     filters = board.read_filters(request.GET, request.user)
-    rows, more = board.find_rows(filters, request.user, now)
     return {
         "live": True,
         "head": _build_token(head, now),
         "now": now,
         "filters": filters,
-        "rows": rows,
-        "more": more,
-        "unregistered": board.find_unregistered(filters, now),
+        "board": board.load_switchboard(filters, request.user, now),
         "known": Switch.objects.count(),
         "notices": [notice for read in BOARD_NOTICES.functions() if (notice := read(now))],
         "scopes": SCOPES.values(),

@@ -25,16 +25,6 @@ _SUMS = """
       AND start >= %(first)s AND start < %(last)s
     GROUP BY 1, 2
 """
-_BUSIEST = """
-    SELECT switch, sum(allowed + blocked)::bigint AS calls FROM core_checkcount
-    WHERE seconds = 3600 AND start >= %(first)s
-      AND position(%(text)s IN lower(switch)) > 0
-    GROUP BY switch ORDER BY calls DESC, switch LIMIT %(most)s
-"""
-_CHECKED = """
-    SELECT DISTINCT switch FROM core_checkcount
-    WHERE seconds = 3600 AND start >= %(first)s AND switch = ANY(%(switches)s)
-"""
 
 
 @dataclass(frozen=True)
@@ -145,23 +135,6 @@ def load_recent_series(switches: Iterable[str], now: datetime) -> dict[str, Chec
     first -= first % SPARK_STEP
     sums = _load_sums(ids, first, last, SPARK_STEP)
     return {switch: build_series(sums[switch], first, last, SPARK_STEP) for switch in ids}
-
-
-def list_checked_switches(now: datetime, text: str = "", most: int = 200) -> list[str]:
-    """Return the ids of switches checked since the start of the previous hour, busiest first.
-
-    Lists up to `most` ids that contain `text`, in any case.
-    """
-    this_hour = int(now.timestamp()) // HOUR_SECONDS * HOUR_SECONDS
-    parameters = {"first": this_hour - HOUR_SECONDS, "text": text.lower(), "most": most}
-    return [switch for switch, _ in fetch_all(_BUSIEST, parameters)]
-
-
-def find_checked(switches: Iterable[str], now: datetime) -> set[str]:
-    """Return those of the switch ids that were checked since the start of the previous hour."""
-    this_hour = int(now.timestamp()) // HOUR_SECONDS * HOUR_SECONDS
-    parameters = {"first": this_hour - HOUR_SECONDS, "switches": list(switches)}
-    return {switch for (switch,) in fetch_all(_CHECKED, parameters)}
 
 
 def _load_sums(

@@ -1,17 +1,13 @@
 """Queries on instances for other apps, which must not read the table themselves."""
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 
-import orjson
-
 from controlplane.core.canonical import timestamp
 from controlplane.core.freshness import INSTANCE_CADENCE
-from controlplane.core.instances import rates
 from controlplane.core.sql import fetch_all
 
 from .queries import Head
@@ -26,11 +22,6 @@ _REQUESTED_SWITCHES = """
 _CHECKING_SERVICES = """
     SELECT DISTINCT service FROM core_instance WHERE checks ? %s AND service <> '' LIMIT 200
 """
-_CHECKS = """
-    SELECT entry.key, entry.value::text FROM core_instance, jsonb_each(checks) AS entry
-    WHERE entry.value ->> 'seen' >= %(since)s
-"""
-_CHECKS_OF = f"{_CHECKS} AND checks ?| %(ids)s AND entry.key = ANY(%(ids)s)"
 _CHECKED_TOGETHER = """
     SELECT DISTINCT entry.key FROM core_instance, jsonb_each(checks) AS entry
     WHERE checks -> %(switch)s ->> 'seen' >= %(since)s AND NOT starts_with(id, %(token)s)
@@ -118,23 +109,6 @@ def load_switch_requests(services: Collection[str]) -> set[tuple[str, str]]:
 def load_checking_services(switch_id: str) -> set[str]:
     """Return the services whose instances check a switch, at most 200."""
     return {service for (service,) in fetch_all(_CHECKING_SERVICES, [switch_id])}
-
-
-def load_check_rates(
-    since: datetime, now: datetime, switch_ids: Sequence[str] | None = None
-) -> Mapping[str, list[float]]:
-    """Return the check rates of switches: for each, the calls per second of each instance.
-
-    Instances that didn't check the switch since `since` are left out. Covers all switches, or those
-    in `switch_ids`.
-    """
-    statement = _CHECKS if switch_ids is None else _CHECKS_OF
-    # Stored timestamps sort as text.
-    parameters: dict[str, Any] = {"ids": list(switch_ids or ()), "since": timestamp(since)}
-    rates_by_switch: dict[str, list[float]] = defaultdict(list)
-    for switch_id, entry in fetch_all(statement, parameters):
-        rates_by_switch[switch_id].append(rates.per_second(orjson.loads(entry), now))
-    return rates_by_switch
 
 
 def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:

@@ -1,0 +1,73 @@
+"""Checked keys: how often each is checked, by which services, and when last."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.core.instances import rates
+from controlplane.core.instances.checked_keys import load_checked_keys, rank_keys
+from controlplane.core.models import CheckCount, Instance
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2026, 11, 21, 12, 15, tzinfo=UTC)
+THIS_HOUR = int(datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp())
+
+
+def report(name: str, service: str, at: datetime, calls: int, *switches: str) -> None:
+    """Create an instance with this many calls in the minute before `at`."""
+    entry = rates.add_calls(None, calls, 0, at, since=at - timedelta(minutes=1))
+    checks = dict.fromkeys(switches, entry)
+    Instance.objects.create(id=name, service=service, checks=checks)
+
+
+def count(switch: str, start: int, calls: int) -> None:
+    CheckCount.objects.create(switch=switch, seconds=3600, start=start, allowed=calls)
+
+
+def test_rates_of_instances_are_added_up_by_service() -> None:
+    report("core/1", "core", NOW, 120, "feature:a", "feature:b")
+    report("core/2", "core", NOW, 60, "feature:a")
+    report("billing/1", "billing", NOW - timedelta(seconds=3), 600, "feature:a")
+    report("token:ci", "token:ci", NOW, 60, "feature:a")
+
+    keys = load_checked_keys(["feature:a", "feature:b", "feature:none"], NOW)
+
+    found = [
+        (one.id, one.instances, round(one.calls_per_second)) for one in keys["feature:a"].services
+    ]
+    assert found == [("billing", 1, 10), ("core", 2, 3), ("", 1, 1)]
+    assert round(keys["feature:a"].calls_per_second) == 14
+    assert (keys["feature:a"].callers, keys["feature:a"].freshness.at) == (4, NOW)
+    assert [one.id for one in keys["feature:b"].services] == ["core"]
+    assert not keys["feature:none"].is_checked
+    assert keys["feature:none"].freshness.at is None
+
+
+@pytest.mark.parametrize(
+    ("minutes", "is_checked", "is_current"),
+    [(0.5, True, True), (59, True, False), (61, False, False)],
+)
+def test_key_counts_as_checked_for_an_hour(
+    minutes: float, is_checked: bool, is_current: bool
+) -> None:
+    seen = NOW - timedelta(minutes=minutes)
+    report("core/1", "core", seen, 60, "feature:a")
+
+    key = load_checked_keys(["feature:a"], NOW)["feature:a"]
+
+    assert (key.is_checked, key.freshness.is_current) == (is_checked, is_current)
+    assert key.freshness.at == seen
+
+
+def test_keys_are_ranked_by_the_checks_of_the_last_sixty_minutes() -> None:
+    count("feature:faded", THIS_HOUR - 3600, 1000)
+    count("feature:busy", THIS_HOUR, 800)
+    count("segment:busy", THIS_HOUR, 10)
+    count("feature:over", THIS_HOUR - 7200, 9000)
+
+    ranked = [(row["switch"], row["calls"]) for row in rank_keys(NOW)]
+
+    assert ranked == [("feature:busy", 800), ("feature:faded", 750), ("segment:busy", 10)]
+    assert [row["switch"] for row in rank_keys(NOW, "BUSY seg")] == ["segment:busy"]
+    assert [row["switch"] for row in rank_keys(NOW, "%")] == []

@@ -1,0 +1,38 @@
+"""Descriptions of checks: figures of now only if a check is as recent."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from controlplane.core.freshness import assess_freshness
+from controlplane.core.instances.checked_keys import RATE_PERIOD, CallingService, CheckedKey
+from switches.check_descriptions import describe_checks, name_callers
+
+NOW = datetime(2026, 11, 21, 12, 15, tzinfo=UTC)
+
+
+def calling(service: str, rate: float = 12, seconds: int = 3, instances: int = 1) -> CallingService:
+    return CallingService(service, instances, rate, NOW - timedelta(seconds=seconds))
+
+
+def key(*services: CallingService) -> CheckedKey:
+    last_seen = max((one.last_seen for one in services), default=None)
+    return CheckedKey("feature:a", services, assess_freshness(last_seen, RATE_PERIOD, NOW))
+
+
+@pytest.mark.parametrize(
+    ("checked", "expected"),
+    [
+        (key(calling("core")), "12/s by core, 3 s ago"),
+        (key(calling("core"), calling("billing", 2)), "14/s by core and 1 more, 3 s ago"),
+        (key(calling("core", 0, 300)), "last checked by core 5 min ago"),
+        (key(), "no checks reported in the last hour"),
+    ],
+)
+def test_checks_are_described_with_their_time(checked, expected):
+    assert describe_checks(checked, NOW) == expected
+
+
+@pytest.mark.parametrize(("instances", "expected"), [(1, "API token"), (2, "API tokens")])
+def test_callers_without_a_service_are_tokens(instances, expected):
+    assert name_callers([calling("", instances=instances)]) == expected
