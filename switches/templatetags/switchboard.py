@@ -57,9 +57,7 @@ def key_checks(key: CheckedKey, now: datetime) -> SafeString:
     if last_seen is None or not key.is_checked:
         since = format_html(" since {}", at_minute(last_seen)) if last_seen else " in the last hour"
         return format_html(
-            '<span class="small unchecked">{}<span>No checks reported{}</span></span>',
-            icon("warning"),
-            since,
+            '<span class="small quiet">{} No checks reported{}</span>', icon("unknown"), since
         )
     callers, when = name_callers(key.services), ago(last_seen, now)
     if key.freshness.is_current:

@@ -94,19 +94,22 @@ def test_check_of_more_than_an_hour_ago_is_dated_and_counts_no_more():
     for switch in ("feature:known", "feature:never-engaged"):
         report_checks(f"core/{switch}", switch, at=now - timedelta(minutes=61), per_second=5)
 
-    html = text(page(browser_as("viewer").get("/")))
+    viewer = browser_as("viewer")
+    html = text(page(viewer.get("/")))
 
     assert "No checks reported since" in html
     assert "feature:never-engaged" not in html
-    assert "feature:never-engaged" not in find_text(browser_as("viewer"), "never-engaged")
+    assert "feature:never-engaged" not in find_text(viewer, "never-engaged")
 
 
 def test_check_of_some_minutes_ago_is_no_rate_of_now():
     now = db_now()
     report_checks("core/1", "feature:mail", at=now - timedelta(minutes=5), per_second=5)
 
-    assert "Last checked by core 5 min ago" in read_section(page(browser_as("viewer").get("/")))
-    assert "last checked by core 5 min ago" in find_text(browser_as("viewer"), "mail")
+    viewer = browser_as("viewer")
+
+    assert "Last checked by core 5 min ago" in read_section(page(viewer.get("/")))
+    assert "last checked by core 5 min ago" in find_text(viewer, "mail")
 
 
 def test_empty_board_does_not_claim_that_there_are_no_switches():
@@ -119,9 +122,7 @@ def test_empty_board_does_not_claim_that_there_are_no_switches():
 
 
 def test_board_without_switches_and_checks_says_so():
-    assert "No switches yet, and no service checks any." in text(
-        page(browser_as("viewer").get("/"))
-    )
+    assert "No switches yet, and no checks reported." in text(page(browser_as("viewer").get("/")))
 
 
 def test_palette_finds_them_and_completes_an_engagement():
@@ -170,7 +171,7 @@ def test_number_of_queries_does_not_grow_with_the_keys(django_assert_max_num_que
         html = page(browser.get("/"))
 
     assert "feature:f1999" in read_section(html)
-    assert html.count('<tr id="checked-feature-') == 20
+    assert html.count('id="checked-feature-') == 20
     assert Switch.objects.count() == 0
 
 

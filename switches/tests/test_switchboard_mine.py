@@ -4,10 +4,10 @@ import pytest
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person, signed_in, with_token
-from controlplane.core.models import CheckCount
 from switches import services
 from switches.models import Episode
 from switches.tests.browsers import REASON, browser, browser_as, engaged, page, released, text
+from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.django_db
 
@@ -63,8 +63,7 @@ def test_switches_whose_registration_the_viewer_changed_are_their_own():
 
 def test_filter_leaves_out_checked_switches_that_nobody_engaged():
     kim = engaged("segment:finance")
-    start = int(db_now().timestamp()) // 3600 * 3600
-    CheckCount.objects.create(switch="feature:chat", seconds=3600, start=start, allowed=5)
+    report_checks("core/1", "feature:chat", at=db_now(), per_second=5)
 
     assert "checked-feature-chat" in page(browser(kim).get("/"))
     assert "checked-feature-chat" not in page(browser(kim).get("/?mine=1"))

@@ -128,7 +128,7 @@ def test_keys_lead_through_the_console_and_can_be_turned_off(desks):
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Engage a switch")
 
-    page.get_by_label("Single-key shortcuts are on").uncheck()
+    page.get_by_label("Use single-key shortcuts").uncheck()
     page.keyboard.press("Escape")
     page.keyboard.press("e")
     page.wait_for_timeout(400)

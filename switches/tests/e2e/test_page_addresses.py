@@ -27,7 +27,7 @@ def test_view_is_saved_under_a_name_and_forgotten(desks):
     expect(page).to_have_url(re.compile(r"/\?scope=feature$"))
     expect(page.locator("tbody tr")).to_have_count(1)
     expect(page.get_by_role("link", name="features")).to_have_attribute("aria-current", "true")
-    page.get_by_role("button", name="Forget features").click()
+    page.get_by_role("button", name="Delete features").click()
     expect(page.get_by_role("link", name="features")).to_have_count(0)
 
 
