@@ -87,7 +87,7 @@ class CheckedKey:
         return sum(service.calls_per_second for service in self.services)
 
 
-def rank_keys(now: datetime, text: str = "") -> QuerySet[CheckCount, dict[str, Any]]:
+def rank_keys(now: datetime, text: str = "") -> QuerySet[CheckCount, Any]:
     """Return rows of `switch` and `calls`, the checks in the last 60 minutes, busiest first.
 
     Lists ids that contain every word of `text`, in any case. The hour before this one counts in
