@@ -152,23 +152,23 @@ def _build_entries(
     weight = (
         VERBATIM if wanted.casefold() == switch.pk.casefold() else _weigh_switch(switch, wanted)
     )
-    said = describe_checks(checks, query.now)
+    traffic = describe_checks(checks, query.now)
     page = PaletteEntry(
         "Switch",
         switch.pk,
         shown.condition,
         reverse("switch_page", args=[switch.scope, switch.key]),
-        " · ".join(filter(None, (shown.condition, said, switch.description))),
+        " · ".join(filter(None, (shown.condition, traffic, switch.description))),
         weight=weight,
         is_lasting=True,
     )
     may_engage = query.user.may_operate and (not switch.episode or shown.condition == "ramping")
     if verb == ENGAGE and may_engage:
-        return [_engage_entry(switch.pk, weight + 5, said), page]
+        return [_engage_entry(switch.pk, weight + 5, traffic), page]
     if verb in {"release", "extend"} and switch.episode:
         return [_verb_entry(verb, switch, weight + 5), page]
     if not verb and may_engage and weight >= VERBATIM:
-        return [page, _engage_entry(switch.pk, weight - 1, said)]
+        return [page, _engage_entry(switch.pk, weight - 1, traffic)]
     if not verb and query.user.may_operate and switch.episode and shown.condition != "ramping":
         verbs = ("release",) if switch.episode.permanent else ("release", "extend")
         return [page, *(_verb_entry(each, switch, weight - 0.1) for each in verbs)]
