@@ -19,6 +19,8 @@ from pytest_django import DjangoDbBlocker
 from controlplane.accounts.authentication import throttle
 from controlplane.core import metrics
 from controlplane.core.attention import services as attention
+from controlplane.core.first_steps import services as first_steps
+from controlplane.core.instances import checked_keys
 from controlplane.tests.database import InitialState, arranged_once, make_template
 
 pytest_plugins = ["controlplane.tests.browser", "controlplane.tests.selection"]
@@ -142,6 +144,8 @@ def _template_database(
 def _nothing_counted_before() -> None:
     """Reset caches and counters in memory, which a test must not inherit."""
     attention.clear_count()
+    checked_keys.ranking_cache.clear()
+    first_steps.progress_cache.clear()
     throttle.attempts.clear()
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from heapq import nsmallest
 from typing import Any
 
 from django.db.models import (
@@ -10,24 +11,21 @@ from django.db.models import (
     F,
     IntegerField,
     Q,
-    QuerySet,
     Value,
     When,
 )
 
 from controlplane.core.actors import Person
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.favorites import services as favorites
 from controlplane.core.instances.check_series import CheckSeries, load_recent_series
 from controlplane.core.instances.checked_keys import (
     CheckedKey,
+    find_keys,
     load_checked_keys,
     rank_keys,
-    traffic_of,
 )
-from switches.favorite_kinds import KIND as FAVORITE
-from switches.models import Episode, Switch, SwitchState
-from switches.scopes import GLOBAL, GLOBAL_ID, SCOPES
+from switches.models import Episode, Switch, SwitchQuerySet, SwitchState
+from switches.scopes import GLOBAL, GLOBAL_ID
 from switches.services.undo import UNDO_WINDOW
 
 from .ramps.timeline import summarize_live_ramps
@@ -47,8 +45,8 @@ class SwitchboardFilters:
     """Filters of the switchboard; empty means all. `state` may also be `overdue`.
 
     `mine` selects the switches that the viewer, or a token of theirs, ever engaged, and those whose
-    registration they changed; `favorites` are the ids of the viewer's favorites, if only these are
-    selected.
+    registration they changed. `favorites` are the viewer's favorites, which are listed first, and
+    `only_favorites` selects them.
     """
 
     state: str = ""
@@ -56,11 +54,12 @@ class SwitchboardFilters:
     q: str = ""
     page: int = 1
     mine: bool = False
-    favorites: Collection[str] | None = None
+    favorites: Collection[str] = ()
+    only_favorites: bool = False
 
     @property
     def narrowed(self) -> bool:
-        return bool(self.state or self.scope or self.q or self.mine or self.favorites is not None)
+        return bool(self.state or self.scope or self.q or self.mine or self.only_favorites)
 
 
 @dataclass(frozen=True)
@@ -85,25 +84,13 @@ class Switchboard:
     """One page of the switchboard; `has_more` says that another one follows.
 
     The global switch and overdue switches come first, then those that expire soonest, then released
-    ones, busiest first. `unregistered` are the busiest switches that services check but nobody
-    registered or engaged.
+    ones, busiest first; of each group, the viewer's favorites come first. `unregistered` are the
+    busiest switches that services check but nobody registered or engaged.
     """
 
     rows: Sequence[SwitchboardRow]
     has_more: bool
     unregistered: Sequence[SwitchboardRow]
-
-
-def read_filters(given: Any, user: Person) -> SwitchboardFilters:
-    state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
-    return SwitchboardFilters(
-        state=state if state in CONDITIONS else "",
-        scope=scope if scope in SCOPES else "",
-        q=given.get("q", "").replace("\x00", "").strip()[:200],
-        page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
-        mine=given.get(favorites.FILTER, "") == "1",
-        favorites=favorites.read_filter(given, user, FAVORITE),
-    )
 
 
 def load_switchboard(filters: SwitchboardFilters, user: Person, now: datetime) -> Switchboard:
@@ -126,24 +113,48 @@ def load_switchboard(filters: SwitchboardFilters, user: Person, now: datetime) -
 def _find_rows(
     filters: SwitchboardFilters, user: Person, now: datetime
 ) -> tuple[list[SwitchboardRow], bool]:
-    start = (filters.page - 1) * PAGE_SIZE
-    urgency = Case(
-        When(scope=GLOBAL.name, open_episode__isnull=False, then=Value(0)),
-        When(open_episode__overdue_at__isnull=False, then=Value(1)),
-        When(open_episode__isnull=False, then=Value(2)),
-        default=Value(3),
-        output_field=IntegerField(),
-    )
-    soonest = F("open_episode__expires_at").asc(nulls_last=True)
-    traffic = Case(When(open_episode__isnull=True, then=traffic_of("id", now)))
-    switches = _filter_switches(filters, user).order_by(
-        urgency, soonest, traffic.desc(nulls_last=True), "id"
-    )
-    found = list(switches[start : start + PAGE_SIZE + 1])
+    start, most = (filters.page - 1) * PAGE_SIZE, PAGE_SIZE + 1
+    switches = _filter_switches(filters, user)
+    stopped = switches.stopped()
+    found: list[Switch] = []
+    if filters.state != SwitchState.RELEASED:
+        found = list(_order_by_urgency(stopped, filters.favorites)[start : start + most])
+    if filters.state in ("", SwitchState.RELEASED) and len(found) < most:
+        before = start + len(found) if found or not start else stopped.count()
+        first = max(0, start - before)
+        released = switches.in_state(SwitchState.RELEASED)
+        found += _take_released(released, filters.favorites, now, first, most - len(found))
     shown = found[:PAGE_SIZE]
     ramps = summarize_live_ramps([switch.pk for switch in shown if switch.episode])
     rows = [board_row(switch, user, now, ramps.get(switch.pk)) for switch in shown]
     return rows, len(found) > PAGE_SIZE
+
+
+def _order_by_urgency(stopped: SwitchQuerySet, starred: Collection[str]) -> SwitchQuerySet:
+    urgency = Case(
+        When(scope=GLOBAL.name, then=Value(0)),
+        When(open_episode__overdue_at__isnull=False, then=Value(1)),
+        default=Value(2),
+        output_field=IntegerField(),
+    )
+    # Without favorites this would be ORDER BY 1: the first column.
+    favorites_first = [Case(When(pk__in=starred, then=Value(0)), default=Value(1))] * bool(starred)
+    soonest = F("open_episode__expires_at").asc(nulls_last=True)
+    return stopped.order_by(urgency, *favorites_first, soonest, "id")
+
+
+def _take_released(
+    released: SwitchQuerySet, starred: Collection[str], now: datetime, first: int, most: int
+) -> list[Switch]:
+    """Return at most `most` released switches from the place `first` on; favorites first."""
+    calls = rank_keys(now)
+    ids = nsmallest(
+        first + most,
+        released.order_by().values_list("pk", flat=True),
+        key=lambda pk: (pk not in starred, -calls.get(pk, 0.0), pk),
+    )[first:]
+    found = released.in_bulk(ids)
+    return [found[pk] for pk in ids if pk in found]
 
 
 def _find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[SwitchboardRow]:
@@ -153,14 +164,31 @@ def _find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[Switc
     """
     if filters.mine or filters.page > 1 or filters.state not in ("", SwitchState.RELEASED):
         return []
-    keys = rank_keys(now, filters.q).exclude(switch=GLOBAL_ID)
-    if filters.scope:
-        keys = keys.filter(switch__startswith=f"{filters.scope}:")
-    if filters.favorites is not None:
-        keys = keys.filter(switch__in=filters.favorites)
-    keys = keys.exclude(switch__in=Switch.objects.values("pk"))
-    ids = keys.values_list("switch", flat=True)[: 2 * MAX_UNREGISTERED]
+    keys = [
+        key
+        for key in find_keys(filters.q, now)
+        if key != GLOBAL_ID
+        and key.startswith(f"{filters.scope}:" if filters.scope else "")
+        and (not filters.only_favorites or key in filters.favorites)
+    ]
+    keys.sort(key=lambda key: key not in filters.favorites)
+    ids = take_unregistered(keys, 2 * MAX_UNREGISTERED)
     return [SwitchboardRow(make_unregistered(pk), None, SwitchState.RELEASED, None) for pk in ids]
+
+
+def take_unregistered(keys: Sequence[str], most: int) -> list[str]:
+    """Return the first `most` of these switches that were never registered or engaged.
+
+    Most of the first keys are: they are looked up in parts of growing size.
+    """
+    found: list[str] = []
+    size = 4 * most
+    while keys and len(found) < most:
+        part, keys = keys[:size], keys[size:]
+        known = set(Switch.objects.filter(pk__in=part).values_list("pk", flat=True))
+        found += [key for key in part if key not in known]
+        size *= 4
+    return found[:most]
 
 
 def make_unregistered(switch_id: str) -> Switch:
@@ -195,7 +223,7 @@ def undo_until(
     return until if mine and untouched and until > now + timedelta(seconds=1) else None
 
 
-def _filter_switches(filters: SwitchboardFilters, user: Person) -> QuerySet[Switch]:
+def _filter_switches(filters: SwitchboardFilters, user: Person) -> SwitchQuerySet:
     switches = Switch.objects.with_open_episode()
     if filters.state == OVERDUE:
         switches = switches.overdue()
@@ -211,7 +239,7 @@ def _filter_switches(filters: SwitchboardFilters, user: Person) -> QuerySet[Swit
             actor_name=user.username,
         ).values("target")
         switches = switches.filter(Q(pk__in=engaged) | Q(pk__in=changed))
-    if filters.favorites is not None:
+    if filters.only_favorites:
         switches = switches.filter(pk__in=filters.favorites)
     if filters.q:
         conditions = {f"{field}__icontains": filters.q for field in SEARCHED_FIELDS}

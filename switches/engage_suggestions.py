@@ -85,8 +85,9 @@ def list_likely_switches(now: datetime) -> Sequence[Suggestion]:
     )
     latest = stopped.values("switch_id").annotate(last=Max("engaged_at")).order_by("-last")
     before = [row["switch_id"] for row in latest[: 3 * MAX_SHOWN]]
-    engaged = Episode.objects.filter(ended_at__isnull=True).values("switch_id")
-    busiest = rank_keys(now).exclude(switch__in=engaged).values_list("switch", flat=True)
+    open_episodes = Episode.objects.filter(ended_at__isnull=True)
+    engaged = {*open_episodes.values_list("switch_id", flat=True), GLOBAL_ID}
+    busiest = [key for key in rank_keys(now) if key not in engaged]
     checked = load_checked_keys(busiest[:MAX_CHECKED], now)
     why = {pk: describe_checks(key, now) for pk, key in checked.items() if key.is_checked}
     for switch_id in before:
@@ -95,9 +96,7 @@ def list_likely_switches(now: datetime) -> Sequence[Suggestion]:
         )
     switches = Switch.objects.with_open_episode().in_bulk(list(why))
     suggestions = [
-        Suggestion(switches.get(pk) or make_unregistered(pk), reason)
-        for pk, reason in why.items()
-        if pk != GLOBAL_ID
+        Suggestion(switches.get(pk) or make_unregistered(pk), reason) for pk, reason in why.items()
     ]
     return [found for found in suggestions if found.switch.episode is None][:MAX_SHOWN]
 

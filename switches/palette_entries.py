@@ -8,7 +8,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Length
 from django.urls import reverse
 
-from controlplane.core.instances.checked_keys import CheckedKey, load_checked_keys, rank_keys
+from controlplane.core.instances.checked_keys import CheckedKey, find_keys, load_checked_keys
 from controlplane.core.jobs.models import Job
 from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
@@ -21,7 +21,7 @@ from controlplane.core.palette.registry import (
     register_commands,
 )
 
-from .board import board_row, make_unregistered
+from .board import board_row, make_unregistered, take_unregistered
 from .check_descriptions import NOT_CHECKED, describe_checks
 from .models import Ramp, Switch
 from .scopes import GLOBAL_ID, KEY, is_switch_id, keyed_scopes
@@ -133,9 +133,8 @@ def _search_unregistered(text: str, now: datetime) -> Sequence[Switch]:
     """Return switches that services check, but that were never registered or engaged."""
     if not text:
         return []
-    keys = rank_keys(now, text).exclude(switch__in=Switch.objects.values("pk"))
-    ids = keys.values_list("switch", flat=True)[:MAX_CHECKED]
-    return [make_unregistered(pk) for pk in ids if is_switch_id(pk)]
+    keys = [key for key in find_keys(text, now) if is_switch_id(key)]
+    return [make_unregistered(pk) for pk in take_unregistered(keys, MAX_CHECKED)]
 
 
 def _weigh_switch(switch: Switch, text: str) -> float:

@@ -45,7 +45,7 @@ GROUPS = (
 @require_GET
 def breakers_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    chosen = favorites.read_filter(request.GET, request.user, KIND)
+    chosen = favorites.read_filter(request, KIND)
     filters = board.parse_filter(request.GET, chosen)
     page = board.load_page(filters, now)
     callers = board.list_callers()

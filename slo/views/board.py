@@ -20,7 +20,7 @@ FILTERS = ("state", "service", "q", favorites.FILTER)
 @require_GET
 def slos_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
-    chosen = favorites.read_filter(request.GET, request.user, KIND)
+    chosen = favorites.read_filter(request, KIND)
     filters = board.parse_filters(request.GET, chosen)
     rows, has_more = board.load_page(filters, now)
     counts, services = board.count_slos(), board.list_services()

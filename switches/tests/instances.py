@@ -6,6 +6,7 @@ from uuid import UUID
 
 from controlplane.core.instances import rates
 from controlplane.core.instances.check_series import HOUR_SECONDS
+from controlplane.core.instances.checked_keys import ranking_cache
 from controlplane.core.instances.models import Acknowledgement, CheckCount, Instance
 from switches.models import Publication, Switch
 
@@ -69,3 +70,4 @@ def count_checks(switch: str, calls: int, at: datetime) -> None:
     count, _ = CheckCount.objects.get_or_create(switch=switch, seconds=HOUR_SECONDS, start=start)
     count.allowed += calls
     count.save()
+    ranking_cache.clear()

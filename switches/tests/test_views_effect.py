@@ -11,8 +11,9 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core.clock import db_now
 from controlplane.core.instances.models import Instance
 from controlplane.core.templatetags.screen import percent
+from switches.check_descriptions import format_rate
 from switches.models import Episode, Switch
-from switches.templatetags.switchboard import milliseconds, per_second
+from switches.templatetags.switchboard import milliseconds
 from switches.tests.browsers import (
     DIALOG,
     REASON,
@@ -39,7 +40,7 @@ def read_effect(client, path=EFFECT):
     [(0, "0/s"), (0.02, "< 0.1/s"), (3.44, "3.4/s"), (9.97, "10/s"), (1240.4, "1,240/s")],
 )
 def test_rate_is_shown_as_people_read_it(rate, shown):
-    assert per_second(rate) == shown
+    assert format_rate(rate) == shown
 
 
 @pytest.mark.parametrize(

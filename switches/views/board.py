@@ -7,11 +7,13 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from controlplane.core.favorites import services as favorites
 from controlplane.core.first_steps import context as first_steps
 from controlplane.core.instances.check_series import MINUTE_SECONDS, counted_until
 from controlplane.core.page_registry import BOARD_NOTICES
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 from switches import board, page_updates
+from switches.favorite_kinds import KIND as FAVORITE
 from switches.models import Switch
 from switches.scopes import SCOPES
 
@@ -50,7 +52,7 @@ def alarm_bar(request: PersonRequest) -> HttpResponse:
 
 
 def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]:
-    filters = board.read_filters(request.GET, request.user)
+    filters = _read_filters(request)
     return {
         "live": True,
         "head": _build_token(head, now),
@@ -67,3 +69,17 @@ def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str
 def _build_token(head: int, now: datetime) -> str:
     """Return the board's poll token, which also changes each minute, for the rows' sparklines."""
     return f"{head}-{counted_until(now) // MINUTE_SECONDS}"
+
+
+def _read_filters(request: PersonRequest) -> board.SwitchboardFilters:
+    given = request.GET
+    state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
+    return board.SwitchboardFilters(
+        state=state if state in board.CONDITIONS else "",
+        scope=scope if scope in SCOPES else "",
+        q=given.get("q", "").replace("\x00", "").strip()[:200],
+        page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
+        mine=given.get(favorites.FILTER, "") == "1",
+        favorites=favorites.load_viewer_keys(request).get(FAVORITE, ()),
+        only_favorites=given.get(favorites.FILTER) == favorites.SELECTED,
+    )

@@ -30,7 +30,7 @@ RECENT = timedelta(days=1)
 def inbox_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     shown = streams.list_shown(now)
-    chosen = favorites.read_filter(request.GET, request.user, FAVORITE)
+    chosen = favorites.read_filter(request, FAVORITE)
     listed = [one for one in shown if chosen is None or str(one) in chosen]
     growth = streams.growth_per_minute(shown, now)
     present = [one for one in shown if one.gone_at is None]

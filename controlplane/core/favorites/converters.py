@@ -5,10 +5,13 @@ from django.urls.converters import StringConverter
 
 
 class FavoriteKey(StringConverter):
-    """Any text, because a stream's name may contain slashes and line ends."""
+    """Any text without NUL, which PostgreSQL can't store.
 
-    regex = r"[\s\S]+"
+    The name of a stream may contain slashes and line ends.
+    """
+
+    regex = r"[^\0]+"
 
 
 register_converter(FavoriteKey, "favorite_key")
-PATH = "favorites/<str:kind>/<favorite_key:key>"
+PATH = "favorites/<slug:kind>/<favorite_key:key>"

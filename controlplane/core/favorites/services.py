@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, cast
 
+from django.contrib.auth import get_user_model
+from django.db import transaction
+
 from controlplane.core.actors import Person
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.favorites.models import Favorite
@@ -46,30 +49,30 @@ FAVORITE_KINDS = KindRegistry[FavoriteKind]("favorite_kinds")
 def find_object(kind: str, key: str) -> FavoriteObject:
     """Return an object that can be starred. Raises :class:`NotFound`."""
     known = FAVORITE_KINDS.get(kind)
-    found = known.find([key]).get(key) if known and "\x00" not in key else None
+    found = known.find([key]).get(key) if known else None
     if found is None:
         raise NotFound(f"There is no {kind} {key!r} to mark as a favorite.")
     return found
 
 
+@transaction.atomic
 def add_favorite(*, user_id: int, kind: str, key: str, now: datetime) -> Favorite:
     """Star an object. Raises :class:`NotFound`, and :class:`Conflict` if there are too many."""
     find_object(kind, key)
+    # The lock makes concurrent requests of a person count one after the other.
+    get_user_model().objects.select_for_update(no_key=True).get(pk=user_id)
     own = Favorite.objects.filter(user_id=user_id)
     favorite = own.filter(kind=kind, key=key).first()
-    if favorite is None and own.count() >= MAX_FAVORITES:
+    if favorite is not None:
+        return favorite
+    if own.count() >= MAX_FAVORITES:
         raise Conflict(f"You have {MAX_FAVORITES} favorites. Remove one first.")
-    if favorite is None:
-        favorite, _ = Favorite.objects.get_or_create(
-            user_id=user_id, kind=kind, key=key, defaults={"created_at": now}
-        )
-    return favorite
+    return own.create(user_id=user_id, kind=kind, key=key, created_at=now)
 
 
 def remove_favorite(*, user_id: int, kind: str, key: str) -> bool:
     """Unstar an object, which may no longer exist; return True if it was a favorite."""
-    own = Favorite.objects.filter(user_id=user_id)
-    return bool(own.filter(kind=kind, key=key.replace("\x00", "")).delete()[0])
+    return bool(Favorite.objects.filter(user_id=user_id, kind=kind, key=key).delete()[0])
 
 
 def load_keys(user: Person) -> Mapping[str, Collection[str]]:
@@ -87,11 +90,11 @@ def load_viewer_keys(request: Any) -> Mapping[str, Collection[str]]:
     return cast("Mapping[str, Collection[str]]", request.favorites)
 
 
-def read_filter(query: Mapping[str, str], user: Person, kind: str) -> Collection[str] | None:
+def read_filter(request: Any, kind: str) -> Collection[str] | None:
     """Return the keys of the favorites that a list's query selects; None if it selects all rows."""
-    if query.get(FILTER) != SELECTED:
+    if request.GET.get(FILTER) != SELECTED:
         return None
-    return sorted(load_keys(user).get(kind, ()))
+    return sorted(load_viewer_keys(request).get(kind, ()))
 
 
 def list_objects(user: Person) -> list[tuple[FavoriteKind, FavoriteObject]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import structlog
 from django.db import DatabaseError, transaction
@@ -11,10 +11,13 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.first_steps.models import FirstStepsState
 from controlplane.core.page_registry import FIRST_STEPS, FirstStep, FirstStepEvidence
+from controlplane.core.timed_cache import TimedCache
 
 SCOPE = "switches:write"
 """Scope of the people who may hide the guide."""
 DONE, OPEN, UNKNOWN = "done", "open", "unknown"
+PROGRESS_AGE = timedelta(seconds=5)
+"""Greatest age of the evidence on screens."""
 _TARGET = "console:first-steps"
 
 log = structlog.get_logger(__name__)
@@ -38,16 +41,9 @@ def read_state() -> FirstStepsState:
     return FirstStepsState.objects.first() or FirstStepsState()
 
 
-def read_progress(now: datetime) -> list[StepProgress]:
-    """Return all steps with the evidence for them, by one query each."""
-    found: list[StepProgress] = []
-    has_next = False
-    for number, step in enumerate(FIRST_STEPS.values(), start=1):
-        state, evidence = _find_evidence(step, now)
-        is_next = state != DONE and not has_next
-        has_next = has_next or is_next
-        found.append(StepProgress(step, number, state, evidence, is_next))
-    return found
+def read_progress(now: datetime) -> Sequence[StepProgress]:
+    """Return all steps with the evidence for them, read at most `PROGRESS_AGE` ago."""
+    return progress_cache.get(now)
 
 
 def record_completion(progress: Sequence[StepProgress], now: datetime) -> bool:
@@ -94,3 +90,17 @@ def _find_evidence(step: FirstStep, now: datetime) -> tuple[str, FirstStepEviden
         log.warning("first_steps.unreadable", step=step.name, error=str(error))
         return UNKNOWN, None
     return (DONE, evidence) if evidence else (OPEN, None)
+
+
+def _find_progress(now: datetime) -> list[StepProgress]:
+    found: list[StepProgress] = []
+    has_next = False
+    for number, step in enumerate(FIRST_STEPS.values(), start=1):
+        state, evidence = _find_evidence(step, now)
+        is_next = state != DONE and not has_next
+        has_next = has_next or is_next
+        found.append(StepProgress(step, number, state, evidence, is_next))
+    return found
+
+
+progress_cache = TimedCache(PROGRESS_AGE, _find_progress)

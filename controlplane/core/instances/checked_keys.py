@@ -7,37 +7,32 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
-
-from django.db.models import (
-    Case,
-    Expression,
-    ExpressionWrapper,
-    F,
-    FloatField,
-    Func,
-    QuerySet,
-    Sum,
-    Value,
-    When,
-)
-from django.db.models.expressions import RawSQL
-from django.db.models.functions import Cast
 
 from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.sql import fetch_all
+from controlplane.core.timed_cache import TimedCache
 
 from . import rates
 from .check_series import HOUR_SECONDS
 from .exports import TOKEN_PREFIX
-from .models import CheckCount
 
 CHECKED_WITHIN = timedelta(hours=1)
 """Time after its last check for which a key counts as checked."""
 RATE_PERIOD = timedelta(seconds=rates.MINUTE_SECONDS)
 """Period over which rates are measured, so a rate is current while a check is as recent."""
+RANKING_AGE = timedelta(seconds=5)
+"""Greatest age of the ranking of keys."""
 MAX_WORDS = 6
 
+# The hour before this one counts in proportion to its overlap with the last 60 minutes, as if its
+# checks were evenly spread.
+_RANKING = """
+    SELECT switch, sum((allowed + blocked)::float8
+                       * CASE WHEN start = %(hour)s THEN 1 ELSE %(share)s::float8 END) AS calls
+    FROM core_checkcount
+    WHERE seconds = %(seconds)s AND start IN (%(hour)s, %(hour)s - %(seconds)s)
+    GROUP BY switch ORDER BY calls DESC, switch
+"""
 # The counts of several instances with the same minute are added up like those of one.
 _CHECKS = """
     SELECT entry.key, CASE WHEN starts_with(i.id, %(token)s) THEN '' ELSE i.service END,
@@ -87,38 +82,21 @@ class CheckedKey:
         return sum(service.calls_per_second for service in self.services)
 
 
-def rank_keys(now: datetime, text: str = "") -> QuerySet[CheckCount, Any]:
-    """Return rows of `switch` and `calls`, the checks in the last 60 minutes, busiest first.
+def rank_keys(now: datetime) -> Mapping[str, float]:
+    """Return the number of checks in the last 60 minutes by switch, busiest first.
 
-    Lists ids that contain every word of `text`, in any case. The hour before this one counts in
-    proportion to its overlap with these 60 minutes, as if its checks were evenly spread.
+    It was read at most `RANKING_AGE` ago.
     """
-    hours, passed = divmod(now.timestamp(), HOUR_SECONDS)
-    this_hour = int(hours) * HOUR_SECONDS
-    rows = CheckCount.objects.filter(
-        seconds=HOUR_SECONDS, start__in=(this_hour, this_hour - HOUR_SECONDS)
-    )
-    for word in text.split()[:MAX_WORDS]:
-        rows = rows.filter(switch__icontains=word)
-    share = Case(
-        When(start=this_hour, then=Value(1.0)),
-        default=Value(1 - passed / HOUR_SECONDS),
-        output_field=FloatField(),
-    )
-    calls = Sum(Cast(F("allowed") + F("blocked"), FloatField()) * share)
-    return rows.values("switch").annotate(calls=calls).order_by("-calls", "switch")
+    return ranking_cache.get(now)
 
 
-def traffic_of(field: str, now: datetime) -> Expression:
-    """Return an expression for the checks in the last hour of the switch whose id is in `field`.
-
-    It is null for switches without checks. All counts are read once per statement, so it may order
-    thousands of switches.
-    """
-    ranked, parameters = rank_keys(now).order_by().query.sql_with_params()
-    counts = RawSQL(f"(SELECT jsonb_object_agg(switch, calls) FROM ({ranked}) ranked)", parameters)  # noqa: S608, S611
-    found = Func(counts, F(field), template="(%(expressions)s)::float", arg_joiner=" -> ")
-    return ExpressionWrapper(found, output_field=FloatField())
+def find_keys(text: str, now: datetime) -> list[str]:
+    """Return the checked switches whose id contains every word of `text`, busiest first."""
+    words = text.casefold().split()[:MAX_WORDS]
+    keys = rank_keys(now)
+    if not words:
+        return list(keys)
+    return [key for key in keys if all(word in key.casefold() for word in words)]
 
 
 def load_checked_keys(switches: Iterable[str], now: datetime) -> dict[str, CheckedKey]:
@@ -150,3 +128,16 @@ def _build_key(switch: str, found: Mapping[str, list[CallingService]], now: date
     ]
     services.sort(key=lambda service: (-service.calls_per_second, service.id))
     return CheckedKey(switch, tuple(services), assess_freshness(last_seen, RATE_PERIOD, now))
+
+
+def _load_ranking(now: datetime) -> Mapping[str, float]:
+    hours, passed = divmod(now.timestamp(), HOUR_SECONDS)
+    parameters = {
+        "hour": int(hours) * HOUR_SECONDS,
+        "seconds": HOUR_SECONDS,
+        "share": 1 - passed / HOUR_SECONDS,
+    }
+    return dict(fetch_all(_RANKING, parameters))
+
+
+ranking_cache = TimedCache(RANKING_AGE, _load_ranking)

@@ -1,15 +1,21 @@
 """Favorites: star buttons, filters of the lists, the palette and the API."""
 
+import re
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
+from django.db import connection
 
 from breakers.dead_letters.tests.heaps import heap
 from breakers.tests.registered import dependency
 from controlplane.core.clock import db_now
+from controlplane.core.errors import Conflict
 from controlplane.core.favorites import services
 from controlplane.core.favorites.models import Favorite
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
 from slo.tests import factories
-from switches.tests.browsers import PART, browser, browser_as, engaged, page, text
+from switches.tests.browsers import PART, browser, browser_as, engaged, page, released, text
+from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.django_db
 
@@ -136,3 +142,56 @@ def test_number_of_favorites_is_limited():
 
     assert response.status_code == 409
     assert "Remove one first." in response.json()["detail"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_concurrent_requests_cannot_exceed_the_limit():
+    user, now = person("viewer", "kim"), db_now()
+    Favorite.objects.bulk_create(
+        Favorite(user=user, kind="switch", key=f"feature:a-{n}", created_at=now)
+        for n in range(services.MAX_FAVORITES - 1)
+    )
+
+    def star(key):
+        try:
+            services.add_favorite(user_id=user.pk, kind="switch", key=key, now=now)
+        except Conflict:
+            return False
+        finally:
+            connection.close()
+        return True
+
+    with ThreadPoolExecutor(4) as threads:
+        starred = list(threads.map(star, [f"segment:b-{n}" for n in range(4)]))
+
+    assert starred.count(True) == 1
+    assert Favorite.objects.count() == services.MAX_FAVORITES
+
+
+@pytest.mark.parametrize("path", ["/favorites/switch/segment:a%00b", "/favorites/swi%00tch/a"])
+def test_names_with_nul_do_not_exist(path):
+    kim = signed_in(person("viewer", "kim"))
+
+    assert kim.send("put", path).status_code == 404
+    assert kim.send("delete", path).status_code == 404
+    assert browser_as("viewer").post(path, {"starred": "0"}).status_code == 404
+
+
+def test_favorites_come_first_among_switches_of_one_state():
+    kim = engaged("segment:finance")
+    engaged("segment:legal")
+    for key in ("feature:a", "feature:b"):
+        engaged(key)
+        released(key)
+    report_checks("core/1", "feature:c", "feature:d", at=db_now(), per_second=5)
+    for key in ("segment:legal", "feature:b", "feature:d"):
+        browser(kim).post(f"/favorites/switch/{key}", {"starred": "1"})
+
+    html = page(browser(kim).get("/"))
+
+    rows = re.findall(r'<tr id="(?:row|checked)-([^"]+)"', html)
+    assert rows == [
+        *("segment-legal", "segment-finance"),
+        *("feature-b", "feature-a"),
+        *("feature-d", "feature-c"),
+    ]

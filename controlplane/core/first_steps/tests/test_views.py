@@ -113,6 +113,18 @@ def test_complete_guide_is_gone_and_looks_for_nothing_again(all_done):
     assert "All steps were done" in page(browser.get(PAGE))
 
 
+def test_evidence_is_read_once_in_five_seconds(django_assert_num_queries):
+    now = db_now()
+    services.read_progress(now)
+
+    with django_assert_num_queries(0):
+        services.read_progress(now + services.PROGRESS_AGE)
+    add_instance(now, "core/a1")
+    later = services.read_progress(now + services.PROGRESS_AGE * 1.1)
+
+    assert later[0].state == services.DONE
+
+
 def test_step_that_cannot_be_read_is_unknown(unreadable):
     html = text(get_page())
 

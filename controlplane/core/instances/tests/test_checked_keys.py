@@ -5,7 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from controlplane.core.instances import rates
-from controlplane.core.instances.checked_keys import load_checked_keys, rank_keys
+from controlplane.core.instances.checked_keys import (
+    RANKING_AGE,
+    find_keys,
+    load_checked_keys,
+    rank_keys,
+)
 from controlplane.core.models import CheckCount, Instance
 
 pytestmark = pytest.mark.django_db
@@ -66,8 +71,20 @@ def test_keys_are_ranked_by_the_checks_of_the_last_sixty_minutes() -> None:
     count("segment:busy", THIS_HOUR, 10)
     count("feature:over", THIS_HOUR - 7200, 9000)
 
-    ranked = [(row["switch"], row["calls"]) for row in rank_keys(NOW)]
+    assert list(rank_keys(NOW).items()) == [
+        ("feature:busy", 800),
+        ("feature:faded", 750),
+        ("segment:busy", 10),
+    ]
+    assert find_keys("BUSY seg", NOW) == ["segment:busy"]
+    assert find_keys("%", NOW) == []
 
-    assert ranked == [("feature:busy", 800), ("feature:faded", 750), ("segment:busy", 10)]
-    assert [row["switch"] for row in rank_keys(NOW, "BUSY seg")] == ["segment:busy"]
-    assert [row["switch"] for row in rank_keys(NOW, "%")] == []
+
+def test_ranking_is_read_again_once_it_is_too_old() -> None:
+    count("feature:first", THIS_HOUR, 10)
+    rank_keys(NOW)
+    count("feature:second", THIS_HOUR, 20)
+
+    assert list(rank_keys(NOW + RANKING_AGE)) == ["feature:first"]
+    later = NOW + RANKING_AGE + timedelta(milliseconds=1)
+    assert list(rank_keys(later)) == ["feature:second", "feature:first"]
