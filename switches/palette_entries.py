@@ -21,17 +21,19 @@ from controlplane.core.palette.registry import (
     register_commands,
 )
 
-from .board import board_row, make_unregistered, take_unregistered
+from .board import OVERDUE, SwitchboardRow, board_row, make_unregistered, take_unregistered
 from .check_descriptions import NOT_CHECKED, describe_checks
 from .models import Ramp, Switch
 from .scopes import GLOBAL_ID, KEY, is_switch_id, keyed_scopes
 
-ENGAGE = "engage"
+ENGAGE, ACKNOWLEDGE = "engage", "acknowledge"
 VERBS = {
     **dict.fromkeys(("engage", "stop", "kill"), ENGAGE),
     **dict.fromkeys(("release", "resume"), "release"),
     "extend": "extend",
+    **dict.fromkeys(("acknowledge", "ack"), ACKNOWLEDGE),
 }
+VERB_ICONS = {"release": "released", "extend": "extend", ACKNOWLEDGE: "eye"}
 ENDING = "abort"
 UNDO = "undo"
 EVERYTHING = {"everything", "all", "global", "all traffic"}  # names of global:all
@@ -99,18 +101,20 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     target = GLOBAL_ID if text.casefold() in EVERYTHING else text
     known, unknown = _search_switches(text), _search_unregistered(text, query.now)
     checks = load_checked_keys({target, *(switch.pk for switch in (*known, *unknown))}, query.now)
-    found = [*known, *(one for one in unknown if checks[one.pk].is_checked)][: 2 * MAX_ENTRIES]
+    found = [*known, *(one for one in unknown if checks[one.pk].is_checked)]
+    found = sorted(found, key=lambda one: -_weigh_switch(one, text))[: 2 * MAX_ENTRIES]
     entries: list[PaletteEntry] = []
     if is_switch_id(target):
         registered = Switch.objects.with_open_episode().filter(pk=target).first()
         switch = registered or make_unregistered(target)
-        entries += _build_entries(query, verb, switch, target, checks[target])
+        entries += _build_entries(query, verb, switch, target, checks[target], is_best=True)
     elif verb == ENGAGE and KEY.fullmatch(target) and not found:
         entries += [
             _engage_entry(f"{scope.name}:{target}", 90.0, NOT_CHECKED) for scope in keyed_scopes()
         ]
     for switch in found:
-        entries += _build_entries(query, verb, switch, text, checks[switch.pk])
+        is_best = not entries
+        entries += _build_entries(query, verb, switch, text, checks[switch.pk], is_best=is_best)
     unique: dict[tuple[str, str], PaletteEntry] = {}
     for entry in entries:
         unique.setdefault((entry.kind, entry.path), entry)
@@ -145,8 +149,15 @@ def _weigh_switch(switch: Switch, text: str) -> float:
 
 
 def _build_entries(
-    query: PaletteQuery, verb: str, switch: Switch, wanted: str, checks: CheckedKey
+    query: PaletteQuery,
+    verb: str,
+    switch: Switch,
+    wanted: str,
+    checks: CheckedKey,
+    *,
+    is_best: bool,
 ) -> Sequence[PaletteEntry]:
+    """Return the entry of a switch's page, and its actions; only the best match offers Engage."""
     shown = board_row(switch, query.user, query.now)
     weight = (
         VERBATIM if wanted.casefold() == switch.pk.casefold() else _weigh_switch(switch, wanted)
@@ -164,20 +175,28 @@ def _build_entries(
     may_engage = query.user.may_operate and (not switch.episode or shown.condition == "ramping")
     if verb == ENGAGE and may_engage:
         return [_engage_entry(switch.pk, weight + 5, traffic), page]
-    if verb in {"release", "extend"} and switch.episode:
+    if verb in _list_verbs(shown):
         return [_verb_entry(verb, switch, weight + 5), page]
-    if not verb and may_engage and weight >= VERBATIM:
+    if not verb and may_engage and is_best:
         return [page, _engage_entry(switch.pk, weight - 1, traffic)]
-    if not verb and query.user.may_operate and switch.episode and shown.condition != "ramping":
-        verbs = ("release",) if switch.episode.permanent else ("release", "extend")
-        return [page, *(_verb_entry(each, switch, weight - 0.1) for each in verbs)]
+    if not verb and query.user.may_operate and shown.condition != "ramping":
+        return [page, *(_verb_entry(each, switch, weight - 0.1) for each in _list_verbs(shown))]
     return [page]
 
 
+def _list_verbs(row: SwitchboardRow) -> Sequence[str]:
+    """Return what may be done with the switch's open episode."""
+    episode = row.episode
+    if episode is None:
+        return ()
+    if row.condition == OVERDUE and episode.acknowledged_at is None:
+        return ("release", "extend", ACKNOWLEDGE)
+    return ("release",) if episode.permanent else ("release", "extend")
+
+
 def _verb_entry(verb: str, switch: Switch, weight: float) -> PaletteEntry:
-    icon = "released" if verb == "release" else "extend"
     path = reverse(verb, args=[switch.scope, switch.key])
-    return _action_entry(f"{verb.capitalize()} {switch.pk}…", icon, path, weight)
+    return _action_entry(f"{verb.capitalize()} {switch.pk}…", VERB_ICONS[verb], path, weight)
 
 
 def _engage_entry(switch_id: str, weight: float, detail: str) -> PaletteEntry:
@@ -196,13 +215,17 @@ def _action_entry(
 def find_stopped_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     verb = query.text.casefold()
     verb = VERBS.get(verb, verb)
-    if verb not in {"release", "extend", UNDO, ENDING} or not query.user.may_operate:
+    if verb not in {*VERB_ICONS, UNDO, ENDING} or not query.user.may_operate:
         return []
     found = Switch.objects.stopped().with_open_episode()
     entries: list[PaletteEntry] = []
     for switch in found.order_by(F("open_episode__engaged_at").desc())[: 2 * MAX_ENTRIES]:
         shown = board_row(switch, query.user, query.now)
-        fits = {UNDO: shown.undo_until is not None, ENDING: shown.condition == "ramping"}
+        fits = {
+            UNDO: shown.undo_until is not None,
+            ENDING: shown.condition == "ramping",
+            ACKNOWLEDGE: ACKNOWLEDGE in _list_verbs(shown),
+        }
         if fits.get(verb, True):
             path = reverse("switch_page", args=[switch.scope, switch.key])
             title, keys = f"{verb.capitalize()} {switch.pk}", {UNDO: ("z",), ENDING: ("a",)}

@@ -8,7 +8,7 @@ const RECENT = `switchgear.recent.${palette?.dataset.user}`;
 const MAX_RECENT = 5;
 const DEBOUNCE_MS = 40;
 const TIMEOUT_MS = 8_000;
-const NO_ANSWER = "The console did not respond. What is on the page still works.";
+const NO_ANSWER = "The console did not respond. You can close this and use the page.";
 
 /** @type {string | null} */
 let listedText = null; // the query of the listed results
@@ -86,7 +86,7 @@ async function search() {
     const url = `${palette.dataset.url}?${new URLSearchParams({ q: text })}`;
     const response = await fetch(url, { headers: { "HX-Request": "true" }, signal: controller.signal, redirect: "error" });
     if (response.status === 401) {
-      showFailure("You are signed out: sign in, and come back.");
+      showFailure("You are signed out. Sign in again to search.");
       return;
     }
     if (!response.ok) throw new Error(String(response.status));
@@ -106,7 +106,7 @@ function showResults(text, found) {
   const options = numberOptions();
   selectOption(options[0]);
   list.scrollTop = 0;
-  status.textContent = options.length === 1 ? "1 found" : `${options.length || "Nothing"} found`;
+  status.textContent = options.length === 1 ? "1 result" : `${options.length || "No"} results`;
   if (text !== input.value.trim()) return; // more was typed since; Enter was meant for that query
   if (runFirstResult && options[0]) runOption(options[0]);
   runFirstResult = false;

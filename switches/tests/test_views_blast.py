@@ -156,14 +156,14 @@ class TestSameKeyInAnotherScope:
         html = self.preview()
 
         assert Tags(html).having("div", id="blast-said", class_="note note--warn blast__nobody")
-        assert "Take feature:nl2sql instead" in text(html)
+        assert "Choose feature:nl2sql instead" in text(html)
         [link] = Tags(html).having("a", data_scope="feature")
         assert link["href"].startswith("/switches/engage/?scope=feature&key=nl2sql&reason=OpenAI")
 
     def test_is_offered_where_it_is_known_if_this_one_is_not(self):
         engaged("experiment:nl2sql")
 
-        assert "Take experiment:nl2sql instead" in text(self.preview())
+        assert "Choose experiment:nl2sql instead" in text(self.preview())
         assert "instead" not in text(self.preview(scope="experiment"))
 
     def test_is_not_offered_if_this_one_is_checked(self):

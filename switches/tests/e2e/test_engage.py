@@ -235,7 +235,7 @@ def test_key_of_another_scope_is_put_right_with_one_press(desks):
     page.get_by_label("Key", exact=True).fill("nl2sql")
     page.get_by_label("Reason", exact=True).fill(REASON)
 
-    page.get_by_role("link", name="Take feature:nl2sql instead").click()
+    page.get_by_role("link", name="Choose feature:nl2sql instead").click()
 
     expect(page.get_by_text("Every service will be told to stop feature:nl2sql")).to_be_visible()
     expect(page.get_by_label("Reason", exact=True)).to_have_value(REASON)

@@ -146,7 +146,7 @@ def test_keys_are_text_where_somebody_types(desks):
 
 
 def test_skip_link_is_first_and_leads_to_the_content(desks):
-    page = desks.open_desk(person("viewer")).open("/")
+    page = desks.open_desk(person("viewer")).open("/audit/")
 
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to content")).to_be_focused()

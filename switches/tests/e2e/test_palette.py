@@ -119,7 +119,7 @@ def test_arrows_choose_and_the_reader_is_told(desks):
     page.keyboard.press("Control+k")
     page.keyboard.type("fin")
     expect(options(page).first).to_contain_text("segment:fin")
-    expect(page.locator("#palette [role='status']")).to_contain_text("found")
+    expect(page.locator("#palette [role='status']")).to_contain_text("result")
     expect(page.locator("#palette-q")).to_be_focused()
     first = get_selected_option(page).inner_text()
     page.keyboard.press("ArrowDown")
@@ -157,7 +157,7 @@ def test_forbidden_things_are_absent(desks):
     expect(page.locator("#palette")).not_to_contain_text("Engage")
     expect(page.locator("#palette")).not_to_contain_text("Administration")
     page.keyboard.type("engage segment:finance")
-    expect(page.locator("#palette [role='status']")).to_contain_text("found")
+    expect(page.locator("#palette [role='status']")).to_contain_text("result")
 
     expect(page.locator("#palette-list a[href*='engage']")).to_have_count(0)
 
@@ -241,10 +241,10 @@ def test_without_a_script_it_is_a_page(desks):
     engaged("segment:finance")
     page = desks.open_desk(person("operator"), java_script_enabled=False).open("/")
 
-    page.get_by_role("link", name="Find or do").click()
+    page.get_by_role("link", name="Search or run a command").click()
     expect(page.get_by_role("link", name="Engage a switch…")).to_be_visible()
-    page.get_by_label("What to find").fill("release segment:finance")
-    page.get_by_role("button", name="Find", exact=True).click()
+    page.get_by_role("searchbox", name="Search").fill("release segment:finance")
+    page.get_by_role("button", name="Search", exact=True).click()
     page.get_by_role("link", name="Release segment:finance…").click()
 
     expect(page.get_by_label("Why it is safe now")).to_be_visible()

@@ -61,7 +61,7 @@ def test_keyboard_of_the_phone_stays_down_and_nothing_is_wider(desks):
 def test_palette_and_the_way_back_work_by_touch(desks):
     page = desks.open_desk(person("operator"), **PHONE).open("/")
 
-    page.get_by_role("link", name="Find or do").tap()
+    page.get_by_role("link", name="Search or run a command").tap()
     page.locator("#palette-q").fill("engage feature:nl2sql")
     page.locator("#palette-list").get_by_text("Engage feature:nl2sql…").tap()
     page.locator("label").filter(has_text="Load or cost rising without limit").tap()
