@@ -74,5 +74,5 @@ def find_alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
 
 def _build_acknowledge_action(alert: Alert, weight: float) -> PaletteEntry:
     path = reverse("alert_acknowledge", args=[alert.pk])
-    title = f"Acknowledge {alert.subject}…"
+    title = f"Acknowledge the alert for {alert.subject}…"
     return PaletteEntry(ACTION, title, "eye", path, alert.summary, in_dialog=True, weight=weight)

@@ -177,7 +177,7 @@ def _build_entries(
         return [_engage_entry(switch.pk, weight + 5, traffic), page]
     if verb in _list_verbs(shown):
         return [_verb_entry(verb, switch, weight + 5), page]
-    if not verb and may_engage and is_best:
+    if not verb and query.user.may_operate and not switch.episode and is_best:
         return [page, _engage_entry(switch.pk, weight - 1, traffic)]
     if not verb and query.user.may_operate and shown.condition != "ramping":
         return [page, *(_verb_entry(each, switch, weight - 0.1) for each in _list_verbs(shown))]

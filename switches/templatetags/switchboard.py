@@ -63,11 +63,13 @@ def key_checks(key: CheckedKey, now: datetime) -> SafeString:
     if key.freshness.is_current:
         rate = format_rate(key.calls_per_second)
         return format_html(
-            '<span class="small"><b class="digits">{}</b> by <bdi>{}</bdi>, {}</span>',
+            '<span class="small"><b class="digits">{}</b> by <bdi>{}</bdi>, '
+            '<span class="nowrap">{}</span></span>',
             *(rate, callers, when),
         )
     return format_html(
-        '<span class="small quiet">Last checked by <bdi>{}</bdi> {}</span>', callers, when
+        '<span class="small quiet">Last checked by <bdi>{}</bdi> <span class="nowrap">{}</span></span>',
+        *(callers, when),
     )
 
 
