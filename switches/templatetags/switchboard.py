@@ -68,7 +68,8 @@ def key_checks(key: CheckedKey, now: datetime) -> SafeString:
             *(rate, callers, when),
         )
     return format_html(
-        '<span class="small quiet">Last checked by <bdi>{}</bdi> <span class="nowrap">{}</span></span>',
+        '<span class="small quiet">Last checked by <bdi>{}</bdi> '
+        '<span class="nowrap">{}</span></span>',
         *(callers, when),
     )
 

@@ -62,7 +62,7 @@ def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str
         "known": Switch.objects.count(),
         "notices": [notice for read in BOARD_NOTICES.functions() if (notice := read(now))],
         "scopes": SCOPES.values(),
-        "first_steps": first_steps.read_for_board(request, now),
+        "first_steps": first_steps.read_for_board(request, head, now),
     }
 
 

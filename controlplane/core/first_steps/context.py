@@ -29,11 +29,14 @@ class FirstStepsView:
         return sum(one.state == DONE for one in self.steps)
 
 
-def read_for_board(request: PersonRequest, now: datetime) -> FirstStepsView | None:
-    """Return the steps for the switchboard, None once they are done or hidden."""
+def read_for_board(request: PersonRequest, head: int, now: datetime) -> FirstStepsView | None:
+    """Return the steps for the switchboard, None once they are done or hidden.
+
+    `head` is the id of the last audit row.
+    """
     if services.read_state().is_over:
         return None
-    view = _read_view(request, now, is_over=False, on_page=False)
+    view = _read_view(request, now, is_over=False, on_page=False, head=head)
     return None if view.is_over else view
 
 
@@ -43,9 +46,14 @@ def read_for_page(request: PersonRequest, now: datetime, *, on_page: bool = True
 
 
 def _read_view(
-    request: PersonRequest, now: datetime, *, is_over: bool, on_page: bool
+    request: PersonRequest,
+    now: datetime,
+    *,
+    is_over: bool,
+    on_page: bool,
+    head: int | None = None,
 ) -> FirstStepsView:
-    steps = services.read_progress(now)
+    steps = services.read_progress(now, head)
     is_over = services.record_completion(steps, now) or is_over
     origin = settings.PUBLIC_URL.rstrip("/") or request.build_absolute_uri("/")[:-1]
     return FirstStepsView(steps, now, origin, is_over, on_page)

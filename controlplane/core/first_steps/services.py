@@ -41,9 +41,12 @@ def read_state() -> FirstStepsState:
     return FirstStepsState.objects.first() or FirstStepsState()
 
 
-def read_progress(now: datetime) -> Sequence[StepProgress]:
-    """Return all steps with the evidence for them, read at most `PROGRESS_AGE` ago."""
-    return progress_cache.get(now)
+def read_progress(now: datetime, head: int | None = None) -> Sequence[StepProgress]:
+    """Return all steps with the evidence for them, read at most `PROGRESS_AGE` ago.
+
+    It is read again if `head`, the id of the last audit row, has changed.
+    """
+    return progress_cache.get(now, head)
 
 
 def record_completion(progress: Sequence[StepProgress], now: datetime) -> bool:

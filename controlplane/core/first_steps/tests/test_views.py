@@ -115,14 +115,24 @@ def test_complete_guide_is_gone_and_looks_for_nothing_again(all_done):
 
 def test_evidence_is_read_once_in_five_seconds(django_assert_num_queries):
     now = db_now()
-    services.read_progress(now)
+    services.read_progress(now, head=1)
+    add_instance(now, "core/a1")
 
     with django_assert_num_queries(0):
-        services.read_progress(now + services.PROGRESS_AGE)
-    add_instance(now, "core/a1")
-    later = services.read_progress(now + services.PROGRESS_AGE * 1.1)
+        found = services.read_progress(now + services.PROGRESS_AGE, head=1)
 
-    assert later[0].state == services.DONE
+    assert found[0].state == services.OPEN
+    assert services.read_progress(now, head=2)[0].state == services.DONE
+
+
+def test_evidence_is_read_again_after_five_seconds():
+    now = db_now()
+    services.read_progress(now)
+    add_instance(now, "core/a1")
+
+    found = services.read_progress(now + services.PROGRESS_AGE * 1.1)
+
+    assert found[0].state == services.DONE
 
 
 def test_step_that_cannot_be_read_is_unknown(unreadable):
