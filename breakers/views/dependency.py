@@ -155,7 +155,7 @@ def _transitions_context(request: PersonRequest, dependency: Dependency) -> dict
     return {
         "transitions": found[:TRANSITIONS_SHOWN],
         "transitions_page": page,
-        "older_transitions": page + 1 if len(found) > TRANSITIONS_SHOWN else None,
+        "more_transitions": len(found) > TRANSITIONS_SHOWN,
     }
 
 

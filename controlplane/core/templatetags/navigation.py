@@ -1,4 +1,4 @@
-"""Template tags of the navigation: the mark of the current section, and the counts."""
+"""Template tags of the navigation: current section, counts, and links to other pages of a list."""
 
 from typing import Any
 from urllib.parse import urlsplit
@@ -47,6 +47,31 @@ def nav_count(
         text,
         words,
     )
+
+
+@register.inclusion_tag("core/_pages.html", takes_context=True)
+def pages(
+    context: dict[str, Any],
+    number: int,
+    has_next: object,
+    parameter: str = "page",
+    anchor: str = "",
+) -> dict[str, str]:
+    """Render the links to the previous and the next page of a list that shows page `number`.
+
+    `parameter` is the query parameter with the number of the page; `anchor` may be `#routes`.
+    """
+
+    def build_url(page: int) -> str:
+        query = context["request"].GET.copy()
+        query.pop("since", None)  # the poll token of a refresh
+        query[parameter] = page
+        return f"?{query.urlencode()}{anchor}"
+
+    return {
+        "previous": build_url(number - 1) if number > 1 else "",
+        "next": build_url(number + 1) if has_next else "",
+    }
 
 
 def find_section(path: str) -> str:

@@ -1,8 +1,9 @@
-"""The navigation marks the section of the page that the browser shows."""
+"""The navigation marks the shown section; lists link to their other pages."""
 
 import pytest
+from django.test import RequestFactory
 
-from controlplane.core.templatetags.navigation import find_section, nav_count
+from controlplane.core.templatetags.navigation import find_section, nav_count, pages
 from switches.tests.browsers import text
 
 
@@ -35,3 +36,21 @@ def test_path_belongs_to_a_section(path, section):
 )
 def test_count_that_is_not_known_is_not_left_out(number, is_complete, shown):
     assert text(nav_count(number, "alerting", "stop", is_complete)) == shown
+
+
+@pytest.mark.parametrize(
+    ("number", "has_next", "previous", "following"),
+    [
+        (1, False, "", ""),
+        (1, True, "", "?q=a+b&page=2"),
+        (2, True, "?q=a+b&page=1", "?q=a+b&page=3"),
+        (3, False, "?q=a+b&page=2", ""),
+    ],
+)
+def test_links_to_pages_keep_the_filters(number, has_next, previous, following):
+    request = RequestFactory().get("/", {"q": "a b", "page": 2, "since": "7-1"})
+
+    assert pages({"request": request}, number, has_next) == {
+        "previous": previous,
+        "next": following,
+    }
