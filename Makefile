@@ -20,14 +20,18 @@ endif
 .PHONY: help run demo test test-fast test-all lint bench e2e faults audit lock clean unsound
 
 help:
-	@echo 'make run      the whole installation on http://127.0.0.1:$${PORT:-8000}/'
-	@echo 'make demo     the same with three sample services, and faults to watch'
-	@echo 'make test     the test suite (ARGS= for pytest)  make test-fast  what needs no database'
-	@echo 'make test-all the suite with its exhaustive tests, as in CI'
-	@echo 'make faults   tests that kill real processes    make e2e    tests in a browser'
-	@echo 'make lint     every checker                     make bench  the benchmarks'
-	@echo 'make audit    known vulnerabilities in what is pinned'
-	@echo 'make lock     pin the dependencies anew         make clean  what can be made again'
+	@echo 'make run        start Switchgear on http://127.0.0.1:$${PORT:-8000}/'
+	@echo 'make demo       start it with three sample services and faults'
+	@echo 'make test       run the tests (pass options to pytest with ARGS=)'
+	@echo 'make test-fast  run the tests that need no database'
+	@echo 'make test-all   run all tests except faults and e2e, as in CI'
+	@echo 'make faults     run the tests that kill processes'
+	@echo 'make e2e        run the browser tests'
+	@echo 'make lint       run all linters and type checkers'
+	@echo 'make bench      run the benchmarks'
+	@echo 'make audit      check dependencies for known vulnerabilities'
+	@echo 'make lock       update the pinned dependencies'
+	@echo 'make clean      remove the virtual environment and caches; data in var/ is kept'
 
 run: .venv/.stamp-run
 	@$(LIBRARIES)

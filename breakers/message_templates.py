@@ -31,7 +31,7 @@ MESSAGE_TEMPLATES.register(
         "outage.acted",
         "🔌",
         "Outage of {dependency}: {done}",
-        (("Observed", "said"), ("Policy", "policy"), ("But", "why")),
+        (("Observed", "said"), ("Policy", "policy"), ("Note", "why")),
         severity="warning",
     ),
     MessageTemplate(
@@ -46,7 +46,7 @@ MESSAGE_TEMPLATES.register(
         "{name} does not respond",
         (
             ("Probe", "said"),
-            ("Lost", "fails"),
+            ("Not working", "fails"),
             ("Still works", "works"),
             ("Owner", "owner"),
             ("Runbook", "runbook"),

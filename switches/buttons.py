@@ -40,7 +40,7 @@ def acknowledge(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
         if is_known and now - (known_at or now) <= buttons.JUST_NOW:
             return f"{episode.acknowledged_by} already acknowledged {switch.pk}."
         services.acknowledge(scope=switch.scope, key=switch.key, actor=actor, now=now)
-        return f"You acknowledged {switch.pk}. Escalation stops for 24 hours."
+        return f"You acknowledged {switch.pk}. Escalation is paused for 24 hours."
 
 
 @button("extend")
@@ -53,7 +53,7 @@ def extend(value: Mapping[str, Any], actor: Actor, now: datetime) -> str:
         present = episode.expires_at
         if present is not None and until - present < MIN_GAIN:
             return (
-                f"{switch.pk} is engaged until {_format(present)} already, at least 24 hours from"
+                f"{switch.pk} is already engaged until {_format(present)}, at least 24 hours from"
                 " now. Nothing changed."
             )
         extended = services.extend(
@@ -103,7 +103,7 @@ def _lock_episode_of(value: Mapping[str, Any]) -> tuple[Switch, Episode]:
     if past is not None and past.ended_at is not None:
         text = f"{switch.pk} was {past.ended_how} at {_format(past.ended_at)} by {past.ended_by}."
     if present is None:
-        raise Conflict(f"{text} Nothing is left to do.")
+        raise Conflict(f"{text} There is nothing left to do.")
     who = label_of(present.engaged_by_type, present.engaged_by_name)
     since = _format(present.engaged_at)
     raise Conflict(f"{text} {who} engaged it again at {since}. Use the message about that.")

@@ -59,7 +59,7 @@ def list_away_servers(now: datetime, found: Sequence[LetterServer]) -> Sequence[
         AttentionItem(
             kind="dlq_server_away",
             severity="warning",
-            title=f"The Redis server {one.name} does not answer",
+            title=f"The Redis server {one.name} does not respond",
             detail=f"Its dead letters can't be read or retried: {one.error or 'unavailable'}.",
             path=alarms.PAGES_PATH,
             since=min(one.since or now, now),

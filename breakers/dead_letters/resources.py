@@ -10,7 +10,7 @@ from controlplane.core.canonical import timestamp_or_none
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import JobShape, describe_job
 
-from .bulk import replays
+from .bulk import replays, results
 from .letters import ids
 from .models import LetterStream, Replay
 from .monitoring import streams
@@ -85,7 +85,7 @@ def replay_resource(job: Job, now: datetime) -> dict[str, Any]:
     counts = {**replays.NO_COUNTS, **replay.counts}
     return DeadLetterJobShape.render(
         {
-            **describe_job(job, now),
+            **describe_job(job, results.describe_result(replay), now),
             "replay": replay,
             "counts": counts,
             "edit": replays.redacted_edit(replay),

@@ -128,7 +128,7 @@ def _force_fallback(
     """
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
-        return "no breaker was forced", f"It is {live.mode} already, by {live.set_by}."
+        return "no breaker was forced", f"It is already {live.mode}, set by {live.set_by}."
     try:
         with transaction.atomic():
             overrides.set_override(

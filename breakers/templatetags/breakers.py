@@ -117,7 +117,7 @@ def probe_state(service: Service, now: datetime) -> str:
     if probe and probe.is_away:
         return breaker_state("away")
     if probe and probe.failures:
-        return render_state("warning", "No answer, retrying", "quiet")
+        return render_state("warning", "No response, retrying", "quiet")
     if probe and probe.error:
         return render_state("warning", "Not allowed to check", "quiet")
     if freshness.at is not None:

@@ -206,7 +206,7 @@ def test_a_change_of_the_level_is_told_once_and_audited(settings):
     (message,) = list_outbox_messages("degradation.changed")
     notice = renderer.render(message.event, message.payload)
     assert notice.title == "Degradation: level 1, DEGRADED"
-    assert ("Lost", "NL2SQL") in notice.lines
+    assert ("Not working", "NL2SQL") in notice.lines
     assert message.severity == "warning"
     (row,) = AuditEntry.objects.filter(action="degradation.changed")
     assert row.target == "degradation"

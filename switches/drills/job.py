@@ -153,7 +153,7 @@ def _end_as_failed(turn: LeasedJob, _step: JobStep, now: datetime) -> None:
         drill = locked.drill
         if not drill.live:
             return
-        drill.measured = {WHY: f"It broke: {turn.job.error}", **drill.measured}
+        drill.measured = {WHY: f"The drill failed: {turn.job.error}", **drill.measured}
         drill.save(update_fields=["measured"])
         turn.change(outcome=transitions.describe_outcome(drill), heartbeat_at=now)
         transitions.end_drill(locked, turn.job, passed=False, actor=ACTOR, now=now)

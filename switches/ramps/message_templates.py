@@ -81,7 +81,7 @@ MESSAGE_TEMPLATES.register(
         "ramps.started",
         "▶️",
         "Ramps started at expiry: {count}",
-        (("Of", "list"), ("Why", "first_said")),
+        (("Ramps", "list"), ("Why", "first_said")),
     ),
     MessageTemplate(
         "ramps.released",
@@ -93,7 +93,7 @@ MESSAGE_TEMPLATES.register(
         "ramps.held",
         "✋",
         "More ramps that HOLD: {count}",
-        (("Of", "list"), ("First reason", "first_said")),
+        (("Ramps", "list"), ("First reason", "first_said")),
         severity="warning",
     ),
     MessageTemplate(

@@ -120,10 +120,7 @@ class TestShell:
 
         output = capsys.readouterr().out
         assert "version 1 is committed, applied by 1 of 2 instances; not by core/a2\n" in output
-        assert (
-            "of the 1 that was running before the commit and has confirmed it: half within 41"
-            in output
-        )
+        assert "confirmed by 1 instance after the commit: p50 41" in output
 
     def test_engage_with_nobody_there_claims_nothing(self, capsys):
         call_command("killswitch", "engage", "--segment", "a", "--reason", "ledger rows missing")

@@ -112,7 +112,7 @@ def test_message_about_an_episode_that_ended_says_how(in_slack, kim, button):
 
     assert reply.startswith("segment:finance was released at ")
     assert "by user:kim" in reply
-    assert "Nothing is left to do" in reply
+    assert "There is nothing left to do" in reply
 
 
 @pytest.mark.parametrize("button", ["extend", "acknowledge"])

@@ -152,11 +152,10 @@ def _check_engaged(switch: str, history: TripHistory) -> TripDecision | None:
     if open_episode is not None and open_episode.ramping:
         return _check_ramp(switch, open_episode, earlier)
     if earlier is not None and earlier.episode_open:
-        verb = "has stopped" if earlier.outcome == TRIPPED else "was heard while somebody stopped"
+        action = "stopped" if earlier.outcome == TRIPPED else "arrived while someone stopped"
         return TripDecision(
             DUPLICATE,
-            f"The same alert {verb} {switch} already, at {_format_time(earlier.at)}; it counts as a"
-            " repeat.",
+            f"The same alert {action} {switch} at {_format_time(earlier.at)}. This is a repeat.",
         )
     if open_episode is None:
         return None

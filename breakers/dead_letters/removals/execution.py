@@ -107,8 +107,8 @@ def execute_or_withdraw(
         outcome = execute()
     except ServerUnavailable as error:
         raise ServerUnavailable(
-            f"The Redis server {server} does not answer. {noted} is saved and is carried out"
-            " when it answers. You can safely repeat it."
+            f"The Redis server {server} does not respond. {noted} is saved and runs when the"
+            " server is available again. You can safely repeat it."
         ) from error
     if outcome.kind == "refused":
         withdraw(outcome)

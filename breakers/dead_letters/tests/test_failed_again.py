@@ -61,7 +61,15 @@ def test_jobs_list_and_attention_say_that_all_failed_again(letters, operator):
 
     page = text(operator.client.get("/jobs/").content.decode())
     attention = operator.get("/attention/").json()
+    resources = [
+        operator.get(path).json()
+        for path in (f"/jobs/{job.pk}/", f"/dlq/jobs/{job.pk}/", "/jobs/", "/dlq/jobs/")
+    ]
 
+    result = {"text": "20 sent, 20 failed again", "word": "All failed again"}
+    for one in resources:
+        shown = one["results"][0] if "results" in one else one
+        assert shown["result"] == {**result, "severity": "critical"}
     assert "20 sent, none failed again so far" in before
     assert "20 sent, 20 failed again" in page
     assert "All failed again" in page

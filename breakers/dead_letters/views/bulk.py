@@ -138,7 +138,7 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
             stream=stream, action=action, chosen=chosen, actor=actor, now=now, **arguments
         )
         if isinstance(result, Approval):
-            text = "Purge requested. A second person has to approve it."
+            text = "Purge requested. A second person must approve it."
             return redirect_done(request, text, reverse("approvals_page"))
         url = reverse("replay_page", args=[result.pk])
         return redirect_done(request, f"Job {result.pk} started.", url)

@@ -67,6 +67,20 @@ def test_console_that_goes_away_meanwhile_is_waited_for(console, asking):
     assert "40 of 40" in result.err
 
 
+def test_job_whose_letters_failed_again_is_not_shown_as_completed(console, asking):
+    result = {
+        "text": "20 sent, 20 failed again",
+        "word": "All failed again",
+        "severity": "critical",
+    }
+    console.answer("GET", JOB, {**job("completed", 20), "result": result})
+
+    shown = asking("dlq", "job", "show", "7").out
+
+    assert "✖ 20 sent, 20 failed again" in shown
+    assert "completed" not in shown
+
+
 def test_job_that_fails_ends_with_1(console, asking):
     console.answer("GET", JOB, job("failed", 10))
 

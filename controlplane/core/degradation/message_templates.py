@@ -9,9 +9,9 @@ MESSAGE_TEMPLATES.register(
         "Degradation: level {level}, {name}",
         (
             ("Why", "causes"),
-            ("Lost", "fails"),
+            ("Not working", "fails"),
             ("Still works", "works"),
-            ("Before", "was"),
+            ("Previous level", "was"),
         ),
     ),
 )

@@ -52,8 +52,9 @@ class JobList(ListView[Job]):
     read_scope = "switches:read"
 
     def paginate_queryset(self, queryset: Any) -> list[Any]:
-        now = db_now()
-        return [describe_job(job, now) for job in super().paginate_queryset(queryset) or ()]
+        now, jobs = db_now(), super().paginate_queryset(queryset) or ()
+        results = kinds.load_results(jobs)
+        return [describe_job(job, results.get(job.pk), now) for job in jobs]
 
     def apply_filters(self, rows: QuerySet[Job], filters: dict[str, Any]) -> QuerySet[Job]:
         if filters.get("state") == LIVE:

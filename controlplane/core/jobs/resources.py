@@ -26,6 +26,12 @@ class JobStepShape(Resource[JobStep]):
     error = serializers.CharField()
 
 
+class JobResultShape(Resource[kinds.JobResult]):
+    text = serializers.CharField(help_text="Result in numbers: `20 sent, 20 failed again`.")
+    word = serializers.CharField(help_text="Shown instead of `completed`: `All failed again`.")
+    severity = serializers.ChoiceField(["critical", "warning", "info"], source="icon")
+
+
 class JobShape(Resource[Any]):
     id = serializers.IntegerField()
     kind = serializers.CharField()
@@ -45,6 +51,9 @@ class JobShape(Resource[Any]):
     hold_reason = serializers.CharField()
     error = serializers.CharField()
     outcome = serializers.CharField()
+    result = JobResultShape(
+        allow_null=True, help_text="Result so far, if the state alone would claim too much."
+    )
     reason = serializers.CharField()
     created_by = serializers.CharField()
     created_at = TimestampField()
@@ -58,16 +67,20 @@ class JobShape(Resource[Any]):
 
 
 def job_resource(job: Job, now: datetime) -> dict[str, Any]:
-    """Return the API resource of a job at `now`; no query runs if `steps` were prefetched."""
-    return JobShape.render(describe_job(job, now))
+    """Return the API resource of a job at `now`."""
+    return JobShape.render(describe_job(job, kinds.load_results([job]).get(job.pk), now))
 
 
-def describe_job(job: Job, now: datetime) -> Mapping[str, Any]:
-    """Return the values that :class:`JobShape` renders: the job's columns and computed ones."""
+def describe_job(job: Job, result: kinds.JobResult | None, now: datetime) -> Mapping[str, Any]:
+    """Return the values that :class:`JobShape` renders: the job's columns and computed ones.
+
+    No query runs if `steps` were prefetched.
+    """
     rate = measure_rate(job, now)
     return {
         **vars(job),
         "title": kinds.get_title(job),
+        "result": result,
         "rate_per_second": None if rate is None else round(rate, 3),
         "stuck": stuck_jobs.is_stuck(job, now),
         "steps": sorted(job.steps.all(), key=lambda step: step.index),

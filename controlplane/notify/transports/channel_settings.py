@@ -126,7 +126,7 @@ def _find_mistake(field: SettingSpec, values: Mapping[str, str]) -> str:
         return "" if value in known else f"One of: {', '.join(known)}."
     if len(value) > MAX_VALUE_LENGTH:
         return f"At most {MAX_VALUE_LENGTH} characters."
-    return "" if re.fullmatch(field.pattern, value) else field.mistake or f"Give {field.noun}."
+    return "" if re.fullmatch(field.pattern, value) else field.mistake or f"Enter {field.noun}."
 
 
 def find_channel(destination: str) -> Target | None:

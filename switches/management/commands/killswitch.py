@@ -225,10 +225,10 @@ def _describe_effect(effect: SwitchEffect) -> Iterator[str]:
     if effect.past_expiry:
         yield "past its expiry: instances may let traffic flow by themselves"
     if effect.measured:
-        were, have = ("was", "has") if effect.measured == 1 else ("were", "have")
+        plural = "" if effect.measured == 1 else "s"
         yield (
-            f"of the {effect.measured} that {were} running before the commit and {have} confirmed"
-            f" it: half within {effect.p50_ms} ms, 99 % within {effect.p99_ms} ms"
+            f"confirmed by {effect.measured} instance{plural} after the commit:"
+            f" p50 {effect.p50_ms} ms, p99 {effect.p99_ms} ms"
         )
 
 

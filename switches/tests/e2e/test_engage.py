@@ -224,7 +224,7 @@ def test_overdue_is_acknowledged_from_its_page(desks):
     page.get_by_role("link", name="Acknowledge").click()
     page.get_by_role("button", name="Acknowledge").click()
 
-    expect(page.locator("#toasts")).to_contain_text("does not escalate for 24 hours")
+    expect(page.locator("#toasts")).to_contain_text("Escalation is paused for 24 hours")
     expect(page.get_by_role("region", name="Now")).to_contain_text("a-operator")
 
 

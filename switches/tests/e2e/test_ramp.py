@@ -38,7 +38,7 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
 
     panel = page.locator(".ramp")
     expect(panel.locator(".ramp__figure")).to_have_text("5 %")
-    expect(page.locator(".toast")).to_contain_text("segment:finance ramps")
+    expect(page.locator(".toast")).to_contain_text("segment:finance is ramping")
     run_workers(63)
     expect(panel.locator(".ramp__figure")).to_have_text("52 %")
     expect(panel).to_contain_text("step 2 of 3")

@@ -50,7 +50,9 @@ def _format_breaker(one: Resource, clock: Clock) -> Cell:
 
 def _format_letters(one: Resource, clock: Clock) -> Cell:
     if "away" in one:
-        state = StyledText("✖ away", "bad") if one["away"] else StyledText("✔ answers", "good")
+        state = (
+            StyledText("✖ unavailable", "bad") if one["away"] else StyledText("✔ available", "good")
+        )
         return _join_line(state, f"Redis server {one['server']}")
     if "progress" in one:
         done = f"{one['progress']['done']:,} of {one['progress']['total']:,}"

@@ -28,6 +28,7 @@ _JOBS = {
     "failed": StyledText("✖ FAILED", "bad"),
     "cancelled": StyledText("✖ cancelled", "bad"),
 }
+_RESULTS = {"critical": ("✖", "bad"), "warning": ("⚠", "warn")}
 
 
 def stream_row(one: Letter, clock: Clock) -> tuple[object, ...]:
@@ -143,7 +144,16 @@ def job_row(one: Letter, clock: Clock) -> tuple[object, ...]:
 
 def format_job_state(one: Letter) -> Cell:
     stuck = StyledText("STUCK", "alarm") if one["stuck"] else None
-    return stack(_JOBS.get(one["state"], StyledText(one["state"])), stuck)
+    state = _JOBS.get(one["state"], StyledText(one["state"]))
+    if one["state"] == "completed" and one.get("result"):
+        state = _format_result(one["result"])
+    return stack(state, stuck)
+
+
+def _format_result(found: Mapping[str, Any]) -> StyledText:
+    """Return what is known of a retry's sent letters: `✖ 20 sent, 20 failed again`."""
+    sign, style = _RESULTS.get(found["severity"], ("✔", "quiet"))
+    return StyledText(f"{sign} {found['text']}", style)
 
 
 def job_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
@@ -154,7 +164,7 @@ def job_facts(one: Letter, clock: Clock) -> list[tuple[str, object]]:
         ("by", one["created_by"]),
         ("checked", f"{one['progress']['done']:,} of {one['progress']['total']:,}"),
         ("results", format_counts(one["counts"])),
-        ("failed again", f"{one['failed_again']:,}" if one.get("failed_again") else None),
+        ("retried", _format_result(one["result"]) if one.get("result") else None),
         ("speed", f"{format_number(rate)} per second" if rate else None),
         ("holding", StyledText(one["hold_reason"] or "", "warn")),
         ("approval", f"request {one['approval']}" if one["approval"] else None),
