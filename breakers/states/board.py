@@ -5,13 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Exists, OuterRef
+
 from breakers.counts import BreakerCounts
-from breakers.models import Dependency
+from breakers.models import BreakerState, Dependency
 from breakers.models.registry import Criticality
 from breakers.states.evidence import JUDGED, WORST_FIRST, Evidence, evidence_values
 from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
 from breakers.states.minutes import load_minutes
 from breakers.states.recent_calls import find_failing, first_recent_minute
+from controlplane.core.configuration.samples import read_loading_times
 from controlplane.core.freshness import Freshness
 from controlplane.core.sql import fetch_all
 
@@ -43,7 +46,10 @@ _PAGE = f"""
                count(*) AS known,
                count(*) FILTER (WHERE present) AS present,
                count(*) FILTER (WHERE reported) AS reported,
-               count(*) FILTER (WHERE NOT reported AND criticality = 'critical') AS in_the_dark
+               count(*) FILTER (
+                   WHERE NOT reported AND criticality = 'critical' AND NOT id = ANY(%(samples)s)
+               ) AS in_the_dark,
+               count(*) FILTER (WHERE id = ANY(%(samples)s)) AS unused_samples
         FROM judged
     )
     SELECT counted.*, ARRAY(
@@ -94,8 +100,9 @@ class BreakerBoardCounts:
     `open` and `half_open` count dependencies by the worst state of their breakers, `overridden`
     those with a live override, `failing` those whose calls fail though their breakers are closed.
     `grave` counts critical and high dependencies with an open breaker, `known` all dependencies,
-    `present` those with a report within 5 minutes, `reported` within 30 s, and `in_the_dark`
-    critical ones without a report within 30 s.
+    `present` those with a report within 5 minutes, and `reported` within 30 s. `unused_samples` are
+    samples that were never reported; `in_the_dark` are other critical dependencies without a
+    report within 30 s.
     """
 
     open: int
@@ -107,10 +114,12 @@ class BreakerBoardCounts:
     present: int
     reported: int
     in_the_dark: int
+    unused_samples: int
 
     @property
     def silent(self) -> int:
-        return self.known - self.reported
+        """Dependencies without a report within 30 s, except for unused samples."""
+        return self.known - self.reported - self.unused_samples
 
     @property
     def absent(self) -> int:
@@ -124,8 +133,8 @@ class BreakerBoardCounts:
 
     @property
     def is_calm(self) -> bool:
-        """True if no breaker is in trouble and every dependency is reported."""
-        return not (self.troubled or self.silent)
+        """True if there are reports, none shows trouble, and every dependency is reported."""
+        return bool(self.reported) and not (self.troubled or self.silent)
 
 
 @dataclass(frozen=True)
@@ -186,9 +195,12 @@ class BreakerBoardRow:
 
 @dataclass(frozen=True)
 class BreakerBoardPage:
+    """A page of the board; `samples` are the names of its rows that are samples."""
+
     rows: Sequence[BreakerBoardRow]
     more: bool
     counts: BreakerBoardCounts
+    samples: frozenset[str]
 
 
 def parse_filter(query: Any, favorites: Collection[str] | None = None) -> BreakerBoardFilter:
@@ -206,9 +218,9 @@ def parse_filter(query: Any, favorites: Collection[str] | None = None) -> Breake
 
 
 def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
-    """Return one page of the board and the counts of all dependencies. Makes six queries."""
-    failing = find_failing(now)
-    counts, ids = _query(filters, failing, now)
+    """Return a page of the board and the counts of all dependencies. Makes up to eight queries."""
+    failing, loaded = find_failing(now), read_loading_times("dependency")
+    counts, ids = _query(filters, failing, _find_unused(loaded), now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
@@ -222,12 +234,14 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
         last = sum_counts(minute for minute in hour if minute.minute >= recent)
         share, calls_fail = sum_counts(hour).failure_share, one.dependency.pk in failing
         rows.append(BreakerBoardRow(one, spark, share, failures, last, calls_fail))
-    return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts)
+    sample_names = frozenset(one.name for one in shown if loaded.get(one.name) == one.changed_at)
+    return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts, sample_names)
 
 
 def load_counts(now: datetime) -> BreakerBoardCounts:
-    """Return the board's counts of all dependencies. Makes two queries."""
-    return _query(BreakerBoardFilter(), find_failing(now), now)[0]
+    """Return the board's counts of all dependencies. Makes at most four queries."""
+    unused = _find_unused(read_loading_times("dependency"))
+    return _query(BreakerBoardFilter(), find_failing(now), unused, now)[0]
 
 
 def list_callers() -> list[str]:
@@ -236,8 +250,18 @@ def list_callers() -> list[str]:
     return list(callers.distinct()[: MAX_CALLERS + 1])
 
 
+def _find_unused(loaded: Mapping[str, datetime]) -> list[int]:
+    """Return the ids of unchanged samples that no instance ever reported."""
+    if not loaded:
+        return []
+    reports = BreakerState.objects.filter(dependency=OuterRef("pk"))
+    rows = Dependency.objects.registered().select_named(loaded).exclude(Exists(reports))
+    found = rows.only("caller", "callee", "changed_at")
+    return [one.pk for one in found if one.changed_at == loaded[one.name]]
+
+
 def _query(
-    filters: BreakerBoardFilter, failing: Collection[int], now: datetime
+    filters: BreakerBoardFilter, failing: Collection[int], samples: Sequence[int], now: datetime
 ) -> tuple[BreakerBoardCounts, list[int]]:
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(filters, name)]
     if filters.favorites is not None:
@@ -252,6 +276,7 @@ def _query(
         "caller": filters.caller,
         "q": filters.q.replace(" ", ""),
         "favorites": list(filters.favorites or ()),
+        "samples": samples,
         "most": PAGE_SIZE + 1,
         "start": (filters.page - 1) * PAGE_SIZE,
     }

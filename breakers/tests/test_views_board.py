@@ -4,9 +4,11 @@ from datetime import timedelta
 
 import pytest
 
+from breakers.models import Dependency
 from breakers.services import overrides
 from breakers.tests.house import SHELL, dependency, discovered, minute, reports
 from controlplane.core.clock import db_now
+from controlplane.core.configuration.models import SampleEntry
 from switches.tests.browsers import PART, Tags, browser_as, page, switches_shown, text
 
 pytestmark = pytest.mark.django_db
@@ -215,6 +217,47 @@ def test_what_nobody_reports_is_counted_beside_what_is_closed_and_is_not_calm():
     assert "2 not reporting" in headline(html)
     assert "1 critical not reporting" in text(html)
     assert "headline--calm" not in html
+
+
+def loaded_as_sample(name, now, **fields):
+    row = dependency(name, now, **fields)
+    SampleEntry.objects.create(kind="dependency", name=name, loaded_at=row.changed_at)
+    return row
+
+
+def test_samples_that_were_never_reported_are_no_warning():
+    now = db_now()
+    loaded_as_sample("core->oracle", now, criticality="critical")
+    loaded_as_sample("core->store", now)
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert headline(html) == "No breaker reports"
+    assert "2 dependencies, 2 unused samples." in text(html)
+
+
+def test_sample_that_is_reported_no_more_is_counted_like_any_dependency():
+    now = db_now()
+    used = loaded_as_sample("core->oracle", now, criticality="critical")
+    reports(used, now - timedelta(hours=1))
+    changed = loaded_as_sample("core->store", now)
+    Dependency.objects.filter(pk=changed.pk).update(changed_at=now + timedelta(seconds=1))
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert "2 not reporting" in headline(html)
+    assert "1 critical not reporting" in text(html)
+
+
+def test_unused_samples_do_not_make_a_calm_board_restless():
+    now = db_now()
+    reports(dependency("core->calm", now), now)
+    loaded_as_sample("core->oracle", now, criticality="critical")
+
+    html = page(browser_as("viewer").get("/breakers/"))
+
+    assert headline(html) == "All breakers closed"
+    assert "2 dependencies, 1 unused sample." in text(html)
 
 
 def test_what_was_last_heard_of_a_while_ago_is_no_good_news():

@@ -50,16 +50,13 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
     page = board.load_page(filters, now)
     callers = board.list_callers()
     dependencies = [row.status.dependency for row in page.rows]
-    sample_names = samples.find_sample_names(
-        "dependency", {one.name: one.changed_at for one in dependencies}
-    )
     context = {
         "now": now,
         "filters": filters,
         "favorites": chosen,
         "board": page,
         "counts": page.counts,
-        "samples": sample_names,
+        "samples": page.samples,
         "segments": _state_segments(page.counts),
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
@@ -70,7 +67,7 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         [row.shown for row in page.rows],
         [one.pk for one in dependencies if one.name in starred],
         page.more,
-        sorted(sample_names),
+        sorted(page.samples),
         callers,
     ]
     response = live.render_page(request, "board", context, shown=shown)

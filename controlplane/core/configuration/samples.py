@@ -37,6 +37,11 @@ def has_entries() -> bool:
     return SampleEntry.objects.exists()
 
 
+def read_loading_times(kind: str) -> Mapping[str, datetime]:
+    """Return the times at which entries of a kind were loaded, by name."""
+    return dict(SampleEntry.objects.filter(kind=kind).values_list("name", "loaded_at"))
+
+
 def find_sample_names(kind: str, changed_at: Mapping[str, datetime]) -> frozenset[str]:
     """Return the names of samples among entries of a kind, given the time of their last change."""
     rows = SampleEntry.objects.filter(kind=kind, name__in=changed_at)
