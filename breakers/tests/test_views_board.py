@@ -202,7 +202,7 @@ def test_second_page_goes_on_where_the_first_ends():
 
 
 def headline(html):
-    return text(html.split("<h1", 1)[1].split("</h1>", 1)[0])
+    return text(html.split("<h1", 1)[1].partition(">")[2].partition("</h1>")[0]).strip()
 
 
 def test_what_nobody_reports_is_counted_beside_what_is_closed_and_is_not_calm():
@@ -233,6 +233,7 @@ def test_samples_that_were_never_reported_are_no_warning():
     html = page(browser_as("viewer").get("/breakers/"))
 
     assert headline(html) == "No breaker reports"
+    assert "headline__warn" not in html
     assert "2 dependencies, 2 unused samples." in text(html)
 
 
@@ -257,6 +258,7 @@ def test_unused_samples_do_not_make_a_calm_board_restless():
     html = page(browser_as("viewer").get("/breakers/"))
 
     assert headline(html) == "All breakers closed"
+    assert "headline--calm" in html
     assert "2 dependencies, 1 unused sample." in text(html)
 
 
