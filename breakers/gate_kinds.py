@@ -19,6 +19,8 @@ from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.sql import fetch_all
 
 TYPE = "breaker"
+DEPENDENCIES = "dependencies"
+"""Name of the list of dependencies."""
 REFRESH_AFTER = timedelta(seconds=15)
 """Interval at which an unchanged verdict is written again; ramps ignore one older than a minute."""
 MAX_NAMED = 5
@@ -154,7 +156,15 @@ KIND = GateKind(
     label="Breaker",
     summary="breaker {dependency}",
     passes_when="the breaker is closed in all reporting instances",
-    fields=(GateField("dependency", "Dependency", check_dependency, placeholder="core->oracle"),),
+    fields=(
+        GateField(
+            "dependency",
+            "Dependency",
+            check_dependency,
+            placeholder="core->oracle",
+            options=DEPENDENCIES,
+        ),
+    ),
     look_up=gates.find_observations,
     evaluate=functools.partial(evaluate_observation, missing="this breaker was not evaluated yet"),
     position=20,

@@ -39,10 +39,10 @@ dialog.addEventListener("close", () => {
   ignoreTaps();
   setFor("data-toasts-ignored", TOAST_GUARD_MS);
 });
-// Opening the break-glass part changes the button in the footer.
+// Opening one of these parts changes the button in the footer.
 document.addEventListener(
   "toggle",
-  (event) => /** @type {Element} */ (event.target).matches(".break-glass") && ignoreTaps(),
+  (event) => /** @type {Element} */ (event.target).matches(".break-glass, .immediate-release") && ignoreTaps(),
   true,
 );
 

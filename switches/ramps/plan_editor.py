@@ -1,31 +1,39 @@
-"""Form editor of a ramp plan, with buttons that add and remove steps and gates.
+"""Form editor of a ramp plan; :mod:`.plan_buttons` has its buttons.
 
-:func:`switches.ramps.plan.read_plan` validates; each error is shown at its field.
+The gates are the same for all steps, or set per step. :func:`switches.ramps.plan.read_plan`
+validates; each error is shown at its field.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import kinds
-from controlplane.core.gates.fields import GateField, format_values, parse_number, parse_texts
+from controlplane.core.gates.fields import (
+    GateField,
+    check_value,
+    format_values,
+    parse_number,
+    parse_texts,
+)
 from controlplane.core.gates.kinds import GATE_KINDS
+from controlplane.core.gates.options import MAX_OPTIONS, OPTION_LISTS, GateOption
 
 from . import descriptions
 from . import plan as plans
 from .plan import STEP_FIELDS
 
-CHECK, ADD_STEP = "check", "add-step"
+SHARED, PER_STEP = "all", "step"
+GATES_INPUT = "gates"
+"""Name of the input that says whether gates are `SHARED` or `PER_STEP`."""
 NEW = "new"
-ADD_A_STEP_FOCUS = "percent"
 MAX_TYPED_LENGTH = 40
 MAX_TEXT_LENGTH = 250
 
 _STEP_FIELD = re.compile(r"step-([0-9]{1,2})-percent")
-_GATE_FIELD = re.compile(r"step-([0-9]{1,2})-gate-([0-9]{1,2})-type")
-_BUTTON = re.compile(r"(remove-step|add-gate|remove-gate)-([0-9]{1,2})(?:-([0-9]{1,2}))?")
+_GATE_FIELD = re.compile(r"(step-[0-9]{1,2}|all)-gate-([0-9]{1,2})-type")
 _MISREAD = "Use 90s, 5m or 2h, or seconds."
 
 
@@ -47,11 +55,17 @@ class TypedStep:
 
 @dataclass(frozen=True)
 class Editor:
-    """The state of the plan form; `focus` is the name of the input to focus."""
+    """The state of the plan form; `focus` is the name of the input to focus.
+
+    `shared_gates` are the gates of every step, None if each step has its own. `options` are those
+    of each list (:data:`OPTION_LISTS`) that a gate names.
+    """
 
     steps: tuple[TypedStep, ...]
+    shared_gates: tuple[TypedGate, ...] | None = None
     errors: Mapping[str, Sequence[str]] = field(default_factory=dict)
     focus: str = ""
+    options: Mapping[str, Sequence[GateOption]] = field(default_factory=dict)
 
     def plan(self) -> list[dict[str, Any]]:
         """Return the typed plan for :func:`switches.ramps.plan.read_plan`, without blank fields."""
@@ -60,11 +74,40 @@ class Editor:
                 **parse_texts(STEP_FIELDS, step.values),
                 "gates": [
                     {"type": gate.type, **parse_texts(kinds.get_fields(gate.type), gate.values)}
-                    for gate in step.gates
+                    for gate in self._gates_of(step)
                 ],
             }
             for step in self.steps
         ]
+
+    def names(self) -> dict[str, set[str]]:
+        """Return the valid names that gates give, by the list that should have them."""
+        names: dict[str, set[str]] = {}
+        for _, field_, name in self._iterate_names():
+            names.setdefault(field_.options, set()).add(name)
+        return names
+
+    def find_name_errors(self, unknown: Mapping[str, Collection[str]]) -> dict[str, list[str]]:
+        """Return an error for each field with one of the names in `unknown`, by list."""
+        return {
+            path: [f"No {OPTION_LISTS[field_.options].noun} is named {name}. Choose another."]
+            for path, field_, name in self._iterate_names()
+            if name in unknown.get(field_.options, ())
+        }
+
+    def _iterate_names(self) -> Iterator[tuple[str, GateField, str]]:
+        """Yield path, field and name of each gate's field with a valid name from a list."""
+        for index, step in enumerate(self.steps):
+            for number, gate in enumerate(self._gates_of(step)):
+                for field_ in kinds.get_fields(gate.type):
+                    errors: dict[str, list[str]] = {}
+                    typed = gate.values.get(field_.input_name, "")
+                    name = check_value(field_.check, typed, "", errors) if field_.options else None
+                    if name:
+                        yield f"plan[{index}].gates[{number}].{field_.name}", field_, name
+
+    def _gates_of(self, step: TypedStep) -> tuple[TypedGate, ...]:
+        return step.gates if self.shared_gates is None else self.shared_gates
 
     def with_errors(self, errors: Mapping[str, Sequence[str]]) -> "Editor":
         """Return a copy with these errors; an unreadable duration gets the form's own message."""
@@ -75,7 +118,7 @@ class Editor:
             groups.append((f"plan[{index}]", STEP_FIELDS, step.values))
             groups += [
                 (f"plan[{index}].gates[{number}]", kinds.get_fields(gate.type), gate.values)
-                for number, gate in enumerate(step.gates)
+                for number, gate in enumerate(self._gates_of(step))
             ]
         invalid = {
             f"{where}.{field.name}": [_MISREAD]
@@ -84,6 +127,21 @@ class Editor:
             if field.is_invalid_duration(values.get(field.input_name, ""))
         }
         return replace(self, errors={**errors, **invalid})
+
+    def share_gates(self) -> "Editor":
+        """Return a copy in which every step has the gates of all steps, each gate once."""
+        if self.shared_gates is not None:
+            return self
+        gates: list[TypedGate] = []
+        for step in self.steps:
+            gates += [gate for gate in step.gates if gate not in gates]
+        steps = tuple(replace(step, gates=()) for step in self.steps)
+        return replace(self, steps=steps, shared_gates=tuple(gates), errors={})
+
+    def split_gates(self) -> "Editor":
+        """Return a copy in which each step has its own gates, at first the shared ones."""
+        steps = tuple(replace(step, gates=self._gates_of(step)) for step in self.steps)
+        return replace(self, steps=steps, shared_gates=None, errors={})
 
     @property
     def shares(self) -> str:
@@ -95,8 +153,30 @@ class Editor:
         )
 
     @property
+    def summary(self) -> str:
+        """Return the numbers of steps and gates: `3 steps, 1 gate each`."""
+        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+        if not self.gates:
+            return f"{steps}, no gates"
+        shown = self.gates if self.shared_gates is None else len(self.shared_gates)
+        gates = f"{shown} gate{'' if shown == 1 else 's'}"
+        return f"{steps}, {gates}{'' if self.shared_gates is None else ' each'}"
+
+    @property
     def gates(self) -> int:
-        return sum(len(step.gates) for step in self.steps)
+        return sum(len(self._gates_of(step)) for step in self.steps)
+
+    @property
+    def option_lists(self) -> set[str]:
+        """Return the names of the lists that fields of the gates choose from."""
+        gates = (gate for step in self.steps for gate in self._gates_of(step))
+        fields = (field_ for gate in gates for field_ in kinds.get_fields(gate.type))
+        return {field_.options for field_ in fields if field_.options}
+
+    @property
+    def suggestions(self) -> dict[str, Sequence[GateOption]]:
+        """Return the options of text fields, by list; other lists are shown as selects."""
+        return {name: self.options[name] for name in self.options if not self._is_select(name)}
 
     @property
     def unwatched(self) -> list[int]:
@@ -104,7 +184,10 @@ class Editor:
         return [
             number
             for number, step in enumerate(self.steps, 1)
-            if not any((kind := GATE_KINDS.get(gate.type)) and kind.can_fail for gate in step.gates)
+            if not any(
+                (kind := GATE_KINDS.get(gate.type)) and kind.can_fail
+                for gate in self._gates_of(step)
+            )
         ]
 
     @property
@@ -119,17 +202,6 @@ class Editor:
         except InvalidInput:
             return False
 
-    @property
-    def fields(self) -> list[tuple[str, str]]:
-        return [
-            (shown["name"], shown["value"])
-            for step in self.rows()
-            for shown in (
-                *step["fields"],
-                *(each for gate in step["gates"] for each in (gate["type_field"], *gate["fields"])),
-            )
-        ]
-
     def rows(self) -> list[dict[str, Any]]:
         return [self._row(index, step) for index, step in enumerate(self.steps)]
 
@@ -138,13 +210,32 @@ class Editor:
         return {
             "index": index,
             "number": index + 1,
-            "is_last": index + 1 == len(self.steps),
+            "label": str(index + 1),
             "fields": self._fields(STEP_FIELDS, name, where, step.values),
+            "errors": self.errors.get(where, ()),
+            "group": self._group(index, name, where, step.gates)
+            if self.shared_gates is None
+            else None,
+        }
+
+    @property
+    def shared_group(self) -> dict[str, Any] | None:
+        """Return the gates of every step for the template; None if each step has its own."""
+        if self.shared_gates is None:
+            return None
+        return self._group(SHARED, SHARED, "plan[0]", self.shared_gates)
+
+    def _group(
+        self, key: int | str, name: str, where: str, gates: Sequence[TypedGate]
+    ) -> dict[str, Any]:
+        return {
+            "key": key,
+            "of": f" of step {key + 1}" if isinstance(key, int) else "",
             "new": f"{name}-{NEW}",
-            "errors": [*self.errors.get(where, ()), *self.errors.get(f"{where}.gates", ())],
+            "errors": self.errors.get(f"{where}.gates", ()),
             "gates": [
                 self._gate(f"{name}-gate-{number}", f"{where}.gates[{number}]", number, gate)
-                for number, gate in enumerate(step.gates)
+                for number, gate in enumerate(gates)
             ],
         }
 
@@ -166,92 +257,74 @@ class Editor:
                 "label": field.label,
                 "kind": field.input,
                 "placeholder": field.placeholder,
-                "value": values.get(field.input_name, ""),
+                "value": (value := values.get(field.input_name, "")),
+                "list": field.options,
+                "select": self._select(field.options, value),
                 "errors": self.errors.get(f"{where}.{field.name}", ()),
                 "focused": self.focus == f"{name}-{field.input_name}",
             }
             for field in fields
         ]
 
+    def _is_select(self, options: str) -> bool:
+        is_closed = OPTION_LISTS[options].find_existing is not None
+        return is_closed and len(self.options[options]) <= MAX_OPTIONS
+
+    def _select(self, options: str, value: str) -> dict[str, Any] | None:
+        """Return the select of a field; None if the field is a text field."""
+        if options not in self.options or not self._is_select(options):
+            return None
+        found = self.options[options]
+        return {
+            "noun": OPTION_LISTS[options].noun,
+            "options": found,
+            "is_unknown": bool(value) and all(one.value != value for one in found),
+        }
+
 
 def open_plan(plan: Iterable[Mapping[str, Any]]) -> Editor:
-    return Editor(
-        tuple(
-            TypedStep(
-                format_values(STEP_FIELDS, step),
-                tuple(
-                    TypedGate(gate["type"], format_values(kinds.get_fields(gate["type"]), gate))
-                    for gate in step["gates"]
-                ),
-            )
-            for step in plan
+    """Return the editor of a valid plan, with shared gates if all steps have the same ones."""
+    steps = tuple(
+        TypedStep(
+            format_values(STEP_FIELDS, step),
+            tuple(
+                TypedGate(gate["type"], format_values(kinds.get_fields(gate["type"]), gate))
+                for gate in step["gates"]
+            ),
         )
+        for step in plan
     )
+    is_shared = all(step.gates == steps[0].gates for step in steps)
+    return Editor(steps).share_gates() if is_shared else Editor(steps)
 
 
 def read_form(data: Mapping[str, str]) -> Editor | None:
     """Return the plan editor with a form's submitted values, or None if it has no plan fields."""
-    steps = sorted({int(match[1]) for name in data if (match := _STEP_FIELD.fullmatch(name))})
-    if not steps:
+    indexes = sorted({int(match[1]) for name in data if (match := _STEP_FIELD.fullmatch(name))})
+    if not indexes:
         return None
-    gates: dict[int, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for name in data:
         if match := _GATE_FIELD.fullmatch(name):
-            gates.setdefault(int(match[1]), []).append(int(match[2]))
-    return Editor(
-        tuple(
-            TypedStep(
-                _read_fields(data, f"step-{index}", STEP_FIELDS),
-                tuple(
-                    TypedGate(type_, _read_fields(data, name, kinds.get_fields(type_)))
-                    for number in sorted(gates.get(index, ()))[:MAX_TYPED_LENGTH]
-                    for name in (f"step-{index}-gate-{number}",)
-                    for type_ in (str(data.get(f"{name}-type", ""))[:24],)
-                ),
-            )
-            for index in steps[:MAX_TYPED_LENGTH]
+            numbers.setdefault(match[1], []).append(int(match[2]))
+
+    def read_gates(group: str) -> tuple[TypedGate, ...]:
+        return tuple(
+            TypedGate(type_, _read_fields(data, name, kinds.get_fields(type_)))
+            for number in sorted(numbers.get(group, ()))[:MAX_TYPED_LENGTH]
+            for name in (f"{group}-gate-{number}",)
+            for type_ in (str(data.get(f"{name}-type", ""))[:24],)
         )
+
+    is_shared = data.get(GATES_INPUT) == SHARED
+    steps = tuple(
+        TypedStep(
+            _read_fields(data, f"step-{index}", STEP_FIELDS),
+            () if is_shared else read_gates(f"step-{index}"),
+        )
+        for index in indexes[:MAX_TYPED_LENGTH]
     )
-
-
-def press_button(editor: Editor, button: str, data: Mapping[str, str]) -> Editor:
-    """Return the plan editor changed by an add or remove button, unchanged by an unknown one."""
-    if button == ADD_STEP:
-        return _add_step(editor)
-    match = _BUTTON.fullmatch(button)
-    if match is None or int(match[2]) >= len(editor.steps):
-        return editor
-    index, steps = int(match[2]), editor.steps
-    if match[1] == "remove-step":
-        left = steps[:index] + steps[index + 1 :]
-        return replace(editor, steps=left) if left else editor
-    step, focus = steps[index], ""
-    if match[1] == "add-gate":
-        type_ = data.get(f"step-{index}-{NEW}", "")
-        kind = GATE_KINDS.get(type_)
-        if kind is None:
-            return editor
-        defaults = {field.name: field.default for field in kind.fields}
-        gate = TypedGate(type_, format_values(kind.fields, defaults))
-        focus = f"step-{index}-gate-{len(step.gates)}-{kind.fields[0].input_name}"
-        gates = (*step.gates, gate)
-    else:
-        number = int(match[3] or 0)
-        gates = step.gates[:number] + step.gates[number + 1 :]
-    return Editor((*steps[:index], replace(step, gates=gates), *steps[index + 1 :]), focus=focus)
-
-
-def _add_step(editor: Editor) -> Editor:
-    before, last = editor.steps[:-1], editor.steps[-1]
-    low = parse_number(before[-1].values.get("percent", "")) if before else 0
-    high = parse_number(last.values.get("percent", ""))
-    half = ""
-    if isinstance(low, int | float) and isinstance(high, int | float):
-        total = low + high
-        half = f"{total // 2 if total >= 4 else round(total / 2, 2):g}"
-    values = {**(before[-1] if before else last).values, "percent": half}
-    focus = f"step-{len(before)}-{ADD_A_STEP_FOCUS}"
-    return Editor((*before, TypedStep(values), last), focus=focus)
+    return Editor(steps, read_gates(SHARED) if is_shared else None)
 
 
 def _read_fields(data: Mapping[str, str], name: str, fields: Iterable[GateField]) -> dict[str, str]:

@@ -2,9 +2,14 @@
 
 import pytest
 
+from breakers.tests.registered import dependency
+from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
+from controlplane.core.clock import db_now
+from controlplane.core.gates.external import record_verdict
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
+from slo.tests.factories import slo
 from switches.models import Episode, Ramp
 from switches.tests.browsers import (
     DIALOG,
@@ -111,8 +116,8 @@ class TestEditor:
 
         html, tags = page(response), Tags(page(response))
         assert response.status_code == 422
-        for name in ("step-0-dwell", "step-1-gate-0-slo"):
-            assert tags.having("input", name=name)[0]["aria-invalid"] == "true"
+        for tag, name in (("input", "step-0-dwell"), ("select", "step-1-gate-0-slo")):
+            assert tags.having(tag, name=name)[0]["aria-invalid"] == "true"
             assert f'id="{name}-says"' in html
         assert tags.value("step-0-dwell") == TYPED
         assert "복구" in html
@@ -174,7 +179,7 @@ class TestAtOnce:
         )
 
         assert "Release feature:mail now" in text(html)
-        assert "feature:mail released: services are told" in page(response)
+        assert "feature:mail is released; services pick it up" in page(response)
         assert Episode.objects.get().ended_at is not None
 
     def test_segment_at_once_asks_a_second_person(self):
@@ -188,7 +193,7 @@ class TestAtOnce:
         )
 
         assert "Request release at once" in text(html)
-        assert "ayse can." in text(html)
+        assert "ayse can approve." in text(html)
         assert "Any of" not in text(html)
         assert "it stays engaged until then" in page(response)
         assert Approval.objects.get().diff["mode"] == "immediate"
@@ -204,7 +209,7 @@ class TestAtOnce:
         client.post(path, {**sent, "justification": SAFE_NOW, "mode": "ramp"})
         approvals = text(page(browser_as("approver").get("/approvals/")))
 
-        assert "The ramp begins on approval" in html
+        assert "The ramp starts on approval" in html
         assert Job.objects.get(kind="ramp").state == "pending"
         assert "10 % for 10 min, if external gate smoke" in approvals
         assert "dwell_seconds" not in approvals
@@ -229,3 +234,58 @@ class TestAtOnce:
 
         assert response.status_code == 403
         assert not Ramp.objects.exists()
+
+
+class TestGateLists:
+    def test_gate_offers_slos_and_dependencies_with_their_state(self):
+        engaged("feature:mail")
+        slo("mail-availability")
+        dependency(db_now(), "mail->smtp")
+        client = browser_as("operator")
+        sent = {"step-0-percent": "100", "gates": "all", "do": "add-gate-all"}
+
+        of_slos = text(page(client.post(FEATURE, {**sent, "all-new": "samples"}, headers=PART)))
+        of_breakers = text(page(client.post(FEATURE, {**sent, "all-new": "breaker"}, headers=PART)))
+
+        assert "mail-availability · Unknown" in of_slos
+        assert "mail-&gt;smtp · Not reported" in of_breakers
+        assert "States in the lists: as of" in of_slos
+
+    @pytest.mark.parametrize("button", [{"do": "check"}, {"mode": "ramp"}])
+    def test_gate_on_an_unknown_slo_is_refused_and_kept(self, button):
+        engaged("feature:mail")
+        slo("mail-availability")
+        sent = {"step-0-percent": "5", "step-1-percent": "100", "justification": SAFE_NOW}
+        gate = {"gates": "all", "all-gate-0-type": "samples", "all-gate-0-slo": "gone"}
+
+        html = page(browser_as("operator").post(FEATURE, {**sent, **gate, **button}))
+
+        assert "No SLO is named gone. Choose another." in html
+        assert Tags(html).having("option", value="gone", selected=None)
+        assert not Ramp.objects.exists()
+
+    def test_shared_gates_apply_to_each_step_of_the_ramp(self):
+        engaged("feature:mail")
+        slo("mail-availability")
+        sent = {"step-0-percent": "5", "step-1-percent": "100", "justification": SAFE_NOW}
+        gate = {"gates": "all", "all-gate-0-type": "samples", "all-gate-0-slo": "mail-availability"}
+
+        browser_as("operator").post(FEATURE, {**sent, **gate, "mode": "ramp"})
+
+        assert [[gate["slo"] for gate in step["gates"]] for step in Ramp.objects.get().plan] == [
+            ["mail-availability"]
+        ] * 2
+
+    def test_reported_external_gates_are_suggested(self):
+        engaged("feature:mail")
+        automation = Actor(type="token", name="ci", scopes=frozenset({"gates:write"}))
+        record_verdict(name="smoke", verdict="ok", evidence={}, actor=automation, now=db_now())
+        sent = {"step-0-percent": "100", "gates": "all", "do": "add-gate-all"}
+
+        response = browser_as("operator").post(
+            FEATURE, {**sent, "all-new": "external"}, headers=PART
+        )
+
+        tags = Tags(page(response))
+        assert tags.having("input", list="options-external-gates")
+        assert tags.having("option", value="smoke")

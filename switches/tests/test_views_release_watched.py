@@ -57,7 +57,7 @@ def test_everything_stopped_makes_the_ramp_prove_nothing():
 
     html = text(page(browser_as("operator").get(FEATURE)))
 
-    assert "global:all is engaged and stops all traffic: nothing flows through this ramp" in html
+    assert "global:all is engaged and blocks all traffic. A ramp now would test nothing." in html
 
 
 def test_segment_checked_by_the_same_is_named_and_another_feature_is_not():
@@ -67,6 +67,6 @@ def test_segment_checked_by_the_same_is_named_and_another_feature_is_not():
 
     html = text(page(browser_as("operator").get(FEATURE)))
 
-    assert "segment:finance is engaged and stops the same traffic, or part of it" in html
+    assert "segment:finance is engaged and blocks some or all of the same traffic." in html
     assert "feature:chat is engaged" not in html
     assert "segment:other is engaged" not in html

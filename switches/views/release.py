@@ -1,6 +1,7 @@
 """Release page: by a ramp with an editable plan, or immediately."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
+from controlplane.core.gates import options
 from controlplane.core.gates.kinds import GATE_KINDS
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import (
@@ -27,7 +29,7 @@ from switches import blast, services
 from switches.confirmation import require_confirmation
 from switches.forms import ReleaseForm
 from switches.models import Switch
-from switches.ramps import descriptions, live_ramps, plan_editor
+from switches.ramps import descriptions, live_ramps, plan_buttons, plan_editor
 from switches.ramps import plan as plans
 from switches.ramps.plan_editor import Editor
 from switches.rules import guard
@@ -39,6 +41,7 @@ from .actions import read_switch, show_refusal
 
 RAMP, IMMEDIATE = "ramp", "immediate"
 TEMPLATE, EDITOR = "switches/release.html", "switches/_plan_editor.html"
+_NEXT_POLL = "services pick it up on their next poll"
 PART = "plan-editor"
 """Id of the form part that the plan's edit buttons replace."""
 
@@ -92,31 +95,45 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 def _carry_out(
     switch: Switch, form: ReleaseForm, submitted: Editor | None, actor: Actor, now: datetime
 ) -> Release:
-    mode = form.get_text("mode") or RAMP
+    break_glass = form.break_glass()
+    mode = (break_glass and form.get_text("glass_mode")) or form.get_text("mode") or RAMP
+    if submitted is not None and mode == RAMP:
+        _check_plan(submitted)
     return services.release(
         scope=switch.scope,
         key=switch.key,
         justification=form.get_text("justification"),
         mode=mode,
         plan=submitted.plan() if submitted is not None and mode == RAMP else None,
-        break_glass=form.break_glass(),
+        break_glass=break_glass,
         actor=actor,
         now=now,
     )
+
+
+def _check_plan(editor: Editor) -> None:
+    """Raise :class:`InvalidInput` if the plan is invalid, or a gate names what doesn't exist."""
+    errors = editor.find_name_errors(options.find_unknown(editor.names()))
+    try:
+        plans.read_plan(editor.plan())
+    except InvalidInput as error:
+        errors |= error.errors
+    if errors:
+        raise InvalidInput(errors)
 
 
 def _describe_release(switch: Switch, released: Release) -> str:
     if released.approval:
         then = "it stays engaged until then"
         if released.approval.diff.get("mode") == RAMP:
-            then = "the ramp starts when someone approves"
+            then = "the ramp starts on approval"
         return f"Approval requested to release {switch.pk}; {then}."
     if released.ramp:
         share = descriptions.format_percent(released.ramp.plan[0]["percent"])
-        message = f"{switch.pk} is ramping: services are told to let {share} flow."
+        message = f"{switch.pk} is ramping at {share}; {_NEXT_POLL}."
     else:
-        message = f"{switch.pk} released: services are told to let traffic flow."
-    return f"{message} Someone else must review it." if released.review else message
+        message = f"{switch.pk} is released; {_NEXT_POLL}."
+    return f"{message} A second person has to review it." if released.review else message
 
 
 def _show_edited(
@@ -128,21 +145,21 @@ def _show_edited(
     now: datetime,
 ) -> HttpResponse:
     form.errors.clear()
-    if button == plan_editor.CHECK:
+    if button == plan_buttons.CHECK:
         try:
-            plans.read_plan(editor.plan())
+            _check_plan(editor)
         except InvalidInput as error:
             editor = editor.with_errors(error.errors)
     else:
-        editor = plan_editor.press_button(editor, button, request.POST)
+        editor = plan_buttons.press_button(editor, button, request.POST)
     if request.htmx and not is_in_dialog(request):
         context = {
             "switch": switch,
-            "plan": editor,
             "is_open": True,
             "oob": True,
+            "now": now,
             "at_once_asks": guard.needs_second_person(switch, at_once=True),
-            **_gate_options(),
+            **_editor_context(editor, now),
         }
         return render(request, EDITOR, context)
     return _show(request, switch, form, editor, now, more={"is_open": True})
@@ -161,6 +178,8 @@ def _show(
     at_once_asks = guard.needs_second_person(switch, at_once=True)
     episode = switch.episode
     ramp = live_ramps.find_live_ramp(switch.pk)
+    is_ramping = ramp is not None and ramp.job.state != "pending"
+    ramp_asks = guard.needs_second_person(switch, at_once=editor.is_hasty)
     rules, second_person = [], []
     if request.user.may_approve:
         rules = guard.refusals_to_release(switch.pk)
@@ -169,26 +188,39 @@ def _show(
         "switch": switch,
         "episode": episode,
         "form": form,
-        "plan": editor,
         "is_open": bool(editor.errors),
+        "opened": _find_opened(form),
         "now": now,
-        "ramp": ramp if ramp and ramp.job.state != "pending" else None,
-        "pending": ramp if ramp and ramp.job.state == "pending" else None,
-        "ramp_asks": guard.needs_second_person(switch, at_once=editor.is_hasty),
+        "ramp": ramp if is_ramping else None,
+        "pending": None if is_ramping else ramp,
+        "ramp_asks": ramp_asks,
         "at_once_asks": at_once_asks,
         "may_at_once": at_once_asks or request.user.may_approve,
         "approvers": approvers(but=request.user.pk) if at_once_asks else [],
         "refusals": [*rules, *second_person],
         "rules": rules,
+        "may_break_glass": bool(rules or second_person) and episode is not None,
+        "may_glass_ramp": not is_ramping and bool(rules or ramp_asks),
         "wider": blast.wider_engaged(switch.pk, now) if episode else [],
-        **_gate_options(),
+        **_editor_context(editor, now),
         **(more or {}),
     }
     return show(request, TEMPLATE, context, status=status)
 
 
-def _gate_options() -> dict[str, Any]:
+def _find_opened(form: ReleaseForm) -> str:
+    """Return the part of the form that was open when it was sent: break-glass, immediate or none.
+
+    The footer has the button of that part.
+    """
+    if form["glass_rule"].value() or form["glass_reason"].value():
+        return "break-glass"
+    return IMMEDIATE if form["mode"].value() == IMMEDIATE else ""
+
+
+def _editor_context(editor: Editor, now: datetime) -> dict[str, Any]:
     return {
+        "plan": replace(editor, options=options.load_options(editor.option_lists, now)),
         "gate_types": [(kind.name, kind.label) for kind in GATE_KINDS.values()],
         "early": {"seconds": plans.MIN_EARLY_SECONDS, "percent": plans.MAX_EARLY_PERCENT},
         "most_steps": plans.MAX_STEPS,

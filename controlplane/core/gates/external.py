@@ -39,6 +39,8 @@ VERDICTS = (OK, FAIL)
 NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
 WRONG_NAME = "Must be 1 to 120 letters, digits, `.`, `_` or `-`."
 MAX_LABEL_LENGTH = 200
+EXTERNAL_GATES = "external-gates"
+"""Name of the list of external gates."""
 
 # Evidence is read for each gate every second, so long evidence is left out. Values that are large
 # in storage are not even decompressed.
@@ -184,7 +186,9 @@ KIND = GateKind(
     label="External gate",
     summary="external gate {gate}",
     passes_when="your program has reported ok (`POST /api/v1/gates/{name}`)",
-    fields=(GateField("gate", "Name", check_name, placeholder="smoke-tests"),),
+    fields=(
+        GateField("gate", "Name", check_name, placeholder="smoke-tests", options=EXTERNAL_GATES),
+    ),
     look_up=find_observations,
     evaluate=evaluate,
     position=50,

@@ -23,7 +23,8 @@ class GateField:
     """A field of a ramp plan or of a gate: `check` validates its JSON value.
 
     `input` is the type of its form input: `text`, `number`, or `duration` (typed as `5m`, stored in
-    seconds). Without `default` the field is required.
+    seconds). `options` names the list (:data:`.options.OPTION_LISTS`) that has its values. Without
+    `default` the field is required.
     """
 
     name: str
@@ -32,6 +33,7 @@ class GateField:
     default: Any = REQUIRED
     input: str = TEXT
     placeholder: str = ""
+    options: str = ""
 
     @property
     def input_name(self) -> str:

@@ -12,7 +12,9 @@ from .questions import PASS, GateAnswer, GateQuestion
 from .verdicts import FRESH, build_no_data, explain_too_few, read_limit
 
 MIN_EVENTS = 100
-SLO_FIELD = GateField("slo", "SLO", check_text, placeholder="core-availability")
+SLOS = "slos"
+"""Name of the list of SLOs."""
+SLO_FIELD = GateField("slo", "SLO", check_text, placeholder="core-availability", options=SLOS)
 MIN_EVENTS_FIELD = GateField(
     "min_events", "Minimum events", whole_number_between(1, 10**9), MIN_EVENTS, input=NUMBER
 )

@@ -72,7 +72,7 @@ def test_switch_is_extended_and_released(keys):
 
     hands.press(page.get_by_role("link", name="Release", exact=True))
     hands.write(dialog.get_by_label("Why it is safe now"), SAFE_NOW)
-    hands.press(button(dialog, "Begin the ramp"))
+    hands.press(button(dialog, "Start ramp"))
     expect(page.locator(".ramp")).to_contain_text("5 %")
     assert Switch.objects.get(pk="segment:finance").state == "ramping"
 

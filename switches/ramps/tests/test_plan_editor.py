@@ -1,13 +1,17 @@
 """The form editor of plans: a submitted form yields the plan that was typed."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates.kinds import GATE_KINDS
+from controlplane.core.gates.options import GateOption
 from switches.ramps import plan as plans
 from switches.ramps import plan_editor as editor
+from switches.ramps.plan_buttons import press_button
 
 PERCENTS = st.lists(
     st.integers(1, 9999).map(lambda hundredths: hundredths / 100), unique=True, max_size=6
@@ -28,7 +32,16 @@ STEPS = st.tuples(
 
 
 def as_sent(form):
-    return dict(form.fields)
+    """Return what a browser would send of the form."""
+    groups = [row["group"] for row in form.rows() if row["group"]]
+    groups += [form.shared_group] if form.shared_group else []
+    gates = [gate for group in groups for gate in group["gates"]]
+    shown = [
+        *(field for row in form.rows() for field in row["fields"]),
+        *(field for gate in gates for field in (gate["type_field"], *gate["fields"])),
+    ]
+    sent = {field["name"]: field["value"] for field in shown}
+    return {**sent, "gates": "all"} if form.shared_group else sent
 
 
 @given(STEPS)
@@ -75,7 +88,7 @@ def test_form_without_a_plan_has_none():
 
 
 def test_step_is_added_before_the_last_halfway():
-    form = editor.press_button(editor.open_plan(plans.read_plan()), "add-step", {})
+    form = press_button(editor.open_plan(plans.read_plan()), "add-step", {})
 
     assert [step["percent"] for step in form.plan()] == [5, 25, 62, 100]
     assert form.focus == "step-2-percent"
@@ -85,7 +98,7 @@ def test_step_in_the_middle_is_removed_with_its_gates():
     gates = [{"type": "external", "gate": "b"}]
     plan = plans.read_plan([{"percent": 5}, {"percent": 25, "gates": gates}, {"percent": 100}])
 
-    form = editor.press_button(editor.open_plan(plan), "remove-step-1", {})
+    form = press_button(editor.open_plan(plan), "remove-step-1", {})
 
     assert [step["percent"] for step in form.plan()] == [5, 100]
     assert form.gates == 0
@@ -94,14 +107,14 @@ def test_step_in_the_middle_is_removed_with_its_gates():
 def test_last_step_that_is_left_can_not_be_removed():
     form = editor.open_plan(plans.read_plan([{"percent": 100}]))
 
-    assert editor.press_button(form, "remove-step-0", {}) == form
+    assert press_button(form, "remove-step-0", {}) == form
 
 
 @pytest.mark.parametrize("kind", list(GATE_KINDS.values()), ids=str)
-def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
-    plan = editor.open_plan(plans.read_plan())
+def test_gate_of_each_kind_is_added_to_a_step_with_its_defaults_and_removed(kind):
+    plan = editor.open_plan(plans.read_plan()).split_gates()
 
-    form = editor.press_button(plan, "add-gate-1", {"step-1-new": kind.name})
+    form = press_button(plan, "add-gate-1", {"step-1-new": kind.name})
     gate = form.plan()[1]["gates"][0]
     defaults = {
         field.name: field.default
@@ -110,15 +123,69 @@ def test_gate_of_each_kind_is_added_with_its_defaults_and_removed(kind):
     }
 
     assert gate == {"type": kind.name, **defaults}
-    assert form.rows()[1]["gates"][0]["fields"][0]["focused"]
-    assert editor.press_button(form, "remove-gate-1-0", {}).plan() == plan.plan()
+    assert form.rows()[1]["group"]["gates"][0]["fields"][0]["focused"]
+    assert press_button(form, "remove-gate-1-0", {}).plan() == plan.plan()
+
+
+def test_shared_gate_is_added_to_every_step_and_removed_from_every_step():
+    plan = editor.open_plan(plans.read_plan())
+
+    form = press_button(plan, "add-gate-all", {"all-new": "external"})
+
+    assert [step["gates"] for step in form.plan()] == [[{"type": "external"}]] * 3
+    assert (form.summary, form.focus) == ("3 steps, 1 gate each", "all-gate-0-gate")
+    assert press_button(form, "remove-gate-all-0", {}).plan() == plan.plan()
+
+
+def test_split_gates_are_copied_to_each_step_and_shared_ones_are_merged():
+    gate, other = ({"type": "external", "gate": name} for name in "ab")
+    same = plans.read_plan([{"percent": 5, "gates": [gate]}, {"percent": 100, "gates": [gate]}])
+    different = plans.read_plan(
+        [{"percent": 5, "gates": [gate]}, {"percent": 100, "gates": [other]}]
+    )
+
+    split = press_button(editor.open_plan(same), "split-gates", {})
+    shared = press_button(editor.open_plan(different), "share-gates", {})
+
+    assert editor.open_plan(same).shared_gates is not None
+    assert editor.open_plan(different).shared_gates is None
+    assert [row["group"]["key"] for row in split.rows()] == [0, 1]
+    assert plans.read_plan(split.plan()) == same
+    assert [step["gates"] for step in shared.plan()] == [[gate, other]] * 2
+
+
+def test_field_with_a_short_list_is_a_select_that_keeps_an_unknown_name():
+    sent = {
+        "step-0-percent": "100",
+        "gates": "all",
+        "all-gate-0-type": "slo",
+        "all-gate-0-slo": "x",
+    }
+    form = replace(editor.read_form(sent), options={"slos": [GateOption("core", "OK")]})
+
+    field = form.shared_group["gates"][0]["fields"][0]
+
+    assert field["select"]["is_unknown"]
+    assert form.suggestions == {}
+    assert form.find_name_errors({"slos": {"x"}}) == {
+        "plan[0].gates[0].slo": ["No SLO is named x. Choose another."]
+    }
+
+
+def test_field_with_a_long_list_is_a_text_field_with_suggestions():
+    names = [GateOption(f"slo-{number}") for number in range(201)]
+    sent = {"step-0-percent": "100", "gates": "all", "all-gate-0-type": "slo"}
+    form = replace(editor.read_form(sent), options={"slos": names})
+
+    assert form.shared_group["gates"][0]["fields"][0]["select"] is None
+    assert form.suggestions == {"slos": names}
 
 
 @pytest.mark.parametrize("button", ["", "x", "remove-step-9", "add-gate-77", "remove-gate-0-5"])
 def test_button_that_is_none_changes_nothing(button):
     plan = editor.open_plan(plans.read_plan())
 
-    assert editor.press_button(plan, button, {}) == plan
+    assert press_button(plan, button, {}) == plan
 
 
 def test_error_of_a_gate_goes_to_its_field():
@@ -127,7 +194,7 @@ def test_error_of_a_gate_goes_to_its_field():
 
     with pytest.raises(InvalidInput) as refused:
         plans.read_plan(form.plan())
-    fields = form.with_errors(refused.value.errors).rows()[0]["gates"][0]["fields"]
+    fields = form.with_errors(refused.value.errors).rows()[0]["group"]["gates"][0]["fields"]
 
     errors = {field["name"].rpartition("-")[2]: field["errors"] for field in fields}
     assert errors["slo"] == ["Is required."]

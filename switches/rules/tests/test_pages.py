@@ -263,10 +263,10 @@ def test_broken_glass_stands_above_every_page_until_it_is_reviewed():
 @pytest.mark.parametrize(
     ("switch", "button"),
     [
-        ("feature:a", "Begin the ramp of feature:a"),
-        ("segment:a", "Begin the ramp of segment:a"),
+        ("feature:a", "Start ramp of feature:a"),
+        ("segment:a", "Start ramp of segment:a"),
         ("global:all", "Request release by ramp"),
-        ("feature:kept", "Begin the ramp of feature:kept"),
+        ("feature:kept", "Start ramp of feature:kept"),
     ],
 )
 def test_release_form_says_what_its_button_does(switch, button):

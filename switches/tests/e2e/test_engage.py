@@ -85,10 +85,8 @@ def test_every_step_works_without_a_script(desks):
 
     page.get_by_role("link", name="Release", exact=True).click()
     page.get_by_label("Why it is safe now").fill("Vendor confirms recovery")
-    page.get_by_role("button", name="Begin the ramp of segment:finance").click()
-    expect(
-        page.get_by_text("segment:finance is ramping: services are told to let 5 % flow.")
-    ).to_be_visible()
+    page.get_by_role("button", name="Start ramp of segment:finance").click()
+    expect(page.get_by_text("segment:finance is ramping at 5 %")).to_be_visible()
 
 
 def test_wrong_field_keeps_what_was_typed_and_takes_the_focus(desks):
@@ -198,7 +196,7 @@ def test_release_and_extend_from_the_board_stay_on_the_board(desks):
 
     page.get_by_role("link", name="Release segment:finance").click()
     page.get_by_label("Why it is safe now").fill("Vendor confirms recovery")
-    page.get_by_role("button", name="Begin the ramp of segment:finance").click()
+    page.get_by_role("button", name="Start ramp of segment:finance").click()
     expect(page.get_by_role("heading", name="1 ramping")).to_be_visible()
 
 

@@ -34,7 +34,7 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
     expect(page.get_by_label("Step 1: Dwell")).to_have_value("61s")
     page.get_by_role("button", name="Add step").click()
     expect(page.get_by_label("Step 2: Share, %")).to_be_focused()
-    page.get_by_role("button", name="Begin the ramp of segment:finance").click()
+    page.get_by_role("button", name="Start ramp of segment:finance").click()
 
     panel = page.locator(".ramp")
     expect(panel.locator(".ramp__figure")).to_have_text("5 %")
@@ -121,7 +121,7 @@ def test_without_a_script_it_is_released_and_aborted_all_the_same(desks):
     page.get_by_role("button", name="Add step").click()
     expect(page.get_by_label("Step 3: Share, %")).to_have_value("62")
     expect(page.get_by_label("Why it is safe now")).to_have_value(SAFE_NOW)
-    page.get_by_role("button", name="Begin the ramp of segment:finance").click()
+    page.get_by_role("button", name="Start ramp of segment:finance").click()
     assert [step["percent"] for step in Ramp.objects.get().plan] == [5, 25, 62, 100]
 
     page.get_by_role("button", name="Abort ramp").click()
@@ -142,6 +142,6 @@ def test_phone_has_no_sideways_scroll(desks, scheme):
         page = desk.open(path.format(ramp.pk))
         assert widest(page) <= 390, path
     page.locator("#plan-editor > summary").click()
-    page.get_by_role("button", name="Add gate to step 1").click()
+    page.get_by_role("button", name="Add gate").click()
     expect(page.get_by_label("SLO", exact=True)).to_be_focused()
     assert widest(page) <= 390

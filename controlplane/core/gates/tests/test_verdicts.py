@@ -50,7 +50,7 @@ def test_a_failing_external_gate_says_who_says_so() -> None:
 
 
 @pytest.mark.parametrize(("judge", "asked", "_"), JUDGED)
-def test_what_nobody_has_said_anything_of_is_no_data(
+def test_gate_without_a_verdict_has_no_data_and_says_so(
     judge: Any, asked: GateQuestion, _: str
 ) -> None:
     answer = judge(asked, None, NOW)

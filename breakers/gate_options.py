@@ -1,0 +1,29 @@
+"""The list of dependencies that breaker gates can name."""
+
+from collections.abc import Collection
+from datetime import datetime
+
+from breakers.gate_kinds import DEPENDENCIES
+from breakers.models import Dependency
+from breakers.states.dependency_status import find_by_names, load_statuses
+from breakers.templatetags.breakers import STATES
+from controlplane.core.gates.options import OPTION_LISTS, GateOption, OptionList
+
+
+def list_dependencies(now: datetime, most: int) -> list[GateOption]:
+    """Return dependencies with the worst state of their breakers, by name."""
+    found = Dependency.objects.registered().order_by("caller", "callee")[:most]
+    options = []
+    for status in load_statuses(list(found), now):
+        _, word, _ = STATES[status.state]
+        is_stale = status.instances > 0 and not status.fresh
+        state = f"{word}, not current" if is_stale else word
+        options.append(GateOption(status.dependency.name, state))
+    return options
+
+
+def find_existing(names: Collection[str]) -> set[str]:
+    return {one.name for one in find_by_names(names)}
+
+
+OPTION_LISTS.register(OptionList(DEPENDENCIES, "dependency", list_dependencies, find_existing))
