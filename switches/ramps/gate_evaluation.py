@@ -186,7 +186,7 @@ def _evaluate(
         blind_since=None
         if step.data.get(transitions.HELD_FOR) == transitions.RULES
         else ramp.blind_since,
-        held=[hold.why for hold in held[:MAX_HOLDS]],
+        held=[f"{hold.why}, since {hold.since:%-d %b %H:%M} UTC" for hold in held[:MAX_HOLDS]],
     )
     gate_results = [
         GateResult(kinds.describe_gate(gate), gate["verdict"], _explain(gate)) for gate in results

@@ -12,6 +12,8 @@ from controlplane.core.actors import Person
 from controlplane.core.approvals.models import Approval
 from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.gates import kinds
+from controlplane.core.gates.kinds import GATE_KINDS
+from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, WAITING
 from controlplane.core.gates.verdicts import FRESH
 from controlplane.core.jobs import stuck_jobs
 from controlplane.core.jobs.models import Job, JobStep
@@ -22,6 +24,13 @@ from . import descriptions, live_ramps, manual_gates
 SHOWN_AFTER_END = timedelta(hours=24)
 FAST_POLL_SECONDS, POLL_SECONDS = 1, 2
 FAST_POLL_BEFORE = timedelta(seconds=20)
+VERDICT_WORDS = {
+    PASS: "pass",
+    FAIL: "fail",
+    NO_DATA: "without data",
+    WAITING: "waiting",
+    "": "not checked yet",
+}
 
 
 @dataclass(frozen=True)
@@ -39,9 +48,22 @@ class StepLine:
         return self.row.index + 1
 
     @property
-    def verdicts(self) -> list[tuple[str, int]]:
-        """Return each verdict with its number of gates."""
-        return list(Counter(gate["verdict"] for gate in self.gates).items())
+    def verdicts(self) -> str:
+        """Return the number of gates with each verdict as text: `2 pass, 1 without data`."""
+        counts = Counter(gate["verdict"] for gate in self.gates)
+        return ", ".join(
+            f"{n} {VERDICT_WORDS.get(verdict, verdict)}" for verdict, n in counts.items()
+        )
+
+    @property
+    def can_fail(self) -> bool:
+        """Return True if a gate of the step can fail by itself."""
+        return any(gate["can_fail"] for gate in self.gates)
+
+    @property
+    def blocking(self) -> list[Mapping[str, Any]]:
+        """Return the gates that have not passed."""
+        return [gate for gate in self.gates if gate["verdict"] != PASS]
 
 
 @dataclass(frozen=True)
@@ -84,6 +106,42 @@ class Timeline:
     @property
     def may_advance(self) -> bool:
         return self.state in {"running", "holding"}
+
+    @property
+    def share_label(self) -> str:
+        """Return what the share is: allowed now, at the end, or none."""
+        if self.state == "pending_approval":
+            return "allowed now; starts when approved"
+        if self.ramp.live:
+            return "allowed now"
+        if self.state == "completed":
+            return "allowed at the end"
+        if self.is_released_at_once:
+            return "allowed: released at once"
+        return "Stopped; switch engaged again" if self.job.started_at else "Never started"
+
+    @property
+    def outcome_heading(self) -> str:
+        """Return how the ramp ended; empty if its outcome says that itself."""
+        if self.state == "completed":
+            return "Released."
+        if self.is_released_at_once:
+            return "Ended early."
+        return "" if descriptions.ABORTED_BY.match(self.job.outcome) else "Aborted."
+
+    @property
+    def gate_warning(self) -> str:
+        """Return a warning if no gate of the live ramp can fail now; empty if one can."""
+        if not self.ramp.live:
+            return ""
+        left = self.steps[self.job.step_index :]
+        if any(step.can_fail for step in left):
+            if self.present.can_fail:
+                return ""
+            return f"Step {self.present.number} has no gate that can fail."
+        if any(step.gates for step in left):
+            return "No gate of this ramp can fail."
+        return "No gates: only time advances this ramp."
 
 
 def build_timeline(ramp: Ramp, now: datetime) -> Timeline:
@@ -182,6 +240,7 @@ def _build_gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) ->
         "pk": f"gate-{ramp.pk}-{index}-{number}",
         "name": kinds.describe_gate(gate),
         "verdict": gate.get("verdict", ""),
+        "can_fail": (kind := GATE_KINDS.get(gate["type"])) is not None and kind.can_fail,
         "why": descriptions.get_explanation(evidence),
         "evidence": evidence,
         "checked_at": datetime.fromisoformat(checked_at) if checked_at else None,

@@ -81,7 +81,15 @@ def ramp_page(request: PersonRequest, ramp_id: int, template: str = PAGE) -> Htt
     if template == PAGE:
         context |= _changes_context(ramp, now)
         context["phases"] = phases.load_phases(ramp, now)
+        context["next_action"] = _find_next_action(ramp)
     return render_live(request, template, context)
+
+
+def _find_next_action(ramp: Ramp) -> str:
+    """Return what people can do with the switch of an ended ramp: `release`, `engage` or empty."""
+    if ramps.find_live_ramp(ramp.switch_id) is not None:
+        return ""
+    return "engage" if ramp.switch.episode is None else "release"
 
 
 def _changes_context(ramp: Ramp, now: datetime) -> dict[str, Any]:

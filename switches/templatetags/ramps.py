@@ -84,12 +84,6 @@ def event_count(counts: tuple[float, float]) -> str:
 
 
 @register.filter
-def is_by_somebody(outcome: str) -> bool:
-    """Return True if the ramp's outcome is an abort by a named person."""
-    return descriptions.ABORTED_BY.match(outcome) is not None
-
-
-@register.filter
 def figures(evidence: Mapping[str, Any]) -> list[str]:
     texts = []
     good, total = evidence.get("good"), evidence.get("total")

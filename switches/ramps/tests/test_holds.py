@@ -52,6 +52,10 @@ def start_held_ramp(now, plan=PLAIN, *, switch=CHAT, **more):
     return ramp
 
 
+def describe_hold(since):
+    return f"{WHY}, since {since:%-d %b %H:%M} UTC"
+
+
 def reason(ramp):
     return Job.objects.get(pk=ramp.pk).hold_reason
 
@@ -65,8 +69,9 @@ def test_a_ramp_of_a_switch_that_the_service_checks_holds_and_says_why(settings)
     run_tick(now + 2 * MINUTE + timedelta(seconds=1))
 
     assert (get_ramp_state(ramp), get_share()) == ("holding", 5)
-    assert reason(ramp) == f"Held: {WHY}."
-    assert [message.payload["said"] for message in messages.find("ramp.held")] == [f"Held: {WHY}."]
+    held = f"Held: {describe_hold(now)}."
+    assert reason(ramp) == held
+    assert [message.payload["said"] for message in messages.find("ramp.held")] == [held]
 
 
 def test_it_goes_on_as_soon_as_nothing_holds_it():
@@ -175,4 +180,4 @@ def test_two_that_hold_it_are_both_named_and_one_key_holds_once():
     run_tick(now + 2 * MINUTE)
 
     assert len(holds.list_holds()) == 2
-    assert reason(ramp) == f"Held: {WHY}; {WHY}."
+    assert reason(ramp) == f"Held: {describe_hold(now)}; {describe_hold(now + MINUTE)}."

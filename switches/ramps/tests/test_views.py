@@ -82,7 +82,7 @@ class TestTimeline:
 
         html = page(browser_as("viewer").get(ramp_path(ramp)))
 
-        assert f"<span>{word}</span></span></span>" in html
+        assert f"<span>{word}</span></span>" in html
 
     def test_what_others_wrote_is_escaped(self):
         ramp = start_ramp(
