@@ -1,5 +1,6 @@
 """Template tags of switches: states, names, links and numbers."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,8 @@ from controlplane.core.instances.checked_keys import CheckedKey
 from controlplane.core.templatetags.screen import ago, at_minute, icon
 from switches.blast import SwitchBlastRadius
 from switches.check_descriptions import format_rate, name_callers
+from switches.episodes.descriptions import END_WORDS, EXPIRY_EFFECTS
+from switches.models import Switch
 from switches.scopes import SCOPES, join_words
 
 register = template.Library()
@@ -113,9 +116,22 @@ def switch_url(target: str) -> str:
 
 
 @register.filter
-def question_field(scope: str) -> str:
-    """Return the check request's field for keys of this scope, such as `segments`."""
-    return SCOPES[scope].question_field
+def check_body(switch: Switch) -> str:
+    """Return the JSON body of a check request for a switch, such as `{"segments":["finance"]}`."""
+    field = SCOPES[switch.scope].question_field
+    return json.dumps({field: [switch.key]} if field else {}, separators=(",", ":"))
+
+
+@register.filter
+def expiry_effect(on_expiry: str) -> str:
+    """Return the effect of an expiry policy as a clause: `traffic returns in steps`."""
+    return EXPIRY_EFFECTS[on_expiry]
+
+
+@register.filter
+def end_word(ended_how: str) -> str:
+    """Return how an episode ended as text, such as `released by expiry`."""
+    return END_WORDS[ended_how]
 
 
 @register.simple_tag

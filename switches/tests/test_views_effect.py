@@ -248,6 +248,6 @@ def test_page_of_a_released_switch_claims_no_traffic_while_the_global_one_is_eng
 
     page_text = text(page(browser_as("viewer").get(FINANCE)))
 
-    assert "This switch tells no service to block. But global:all tells every service" in page_text
+    assert "This switch is released. But global:all blocks all traffic." in page_text
     assert "has confirmed version 2, in which segment:finance is released" in page_text
     assert "flows" not in page_text

@@ -76,7 +76,7 @@ class TestPage:
         html = " ".join(page(browser_as("viewer").get(FINANCE)).split())
 
         assert "Overdue by" in html
-        assert "until somebody extends or releases it" in html
+        assert "until someone extends or releases it" in html
 
     def test_history_goes_back_in_pages(self):
         client = browser_as("operator")
@@ -132,7 +132,7 @@ class TestRelease:
         )
 
         assert response.redirect_chain == [(FINANCE, 302)]
-        assert "segment:finance is ramping: services are told to let 5 % flow." in page(response)
+        assert "segment:finance is ramping at 5 %; services pick it up" in page(response)
         assert Ramp.objects.get().justification == SAFE_NOW
         assert Episode.objects.get().allow_percent == 5
 
@@ -174,7 +174,7 @@ class TestRelease:
 
         assert "A second person has to approve" in form
         assert "ayse" in form
-        assert "the ramp starts when someone approves" in done
+        assert "the ramp starts on approval" in done
         assert Episode.objects.get().ended_at is None
         assert Approval.objects.get().state == "pending"
 

@@ -16,6 +16,7 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, comment_kinds, page_updates
 from switches.blast import blast_radius
 from switches.drills import presentation as drills
+from switches.episodes.descriptions import describe_next
 from switches.models import Episode, Switch
 from switches.ramps import timeline, views
 from switches.scopes import GLOBAL
@@ -47,19 +48,24 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
     ).first()
     row = board.board_row(switch, request.user, now)
     blast = blast_radius(switch.pk, now)
+    ramp = timeline.find_timeline(switch, row.episode, now)
     second = approval is not None or (switch.scope == GLOBAL.name and row.episode is not None)
     return {
         "now": now,
         "switch": switch,
         "row": row,
         "episode": row.episode,
+        "next": row.episode
+        and describe_next(
+            row.episode, now, is_reengaging=ramp is not None and ramp.state == "failed"
+        ),
         "approval": approval,
         "approvers": approvers(but=request.user.pk) if second else [],
         "blast": blast,
         "origin": request.build_absolute_uri("/")[:-1],
         **build_progress(switch, now),
         **build_calls(request, switch, now),
-        **views.build_context(request, timeline.find_timeline(switch, row.episode, now), now),
+        **views.build_context(request, ramp, now),
         **switch_context(switch.pk),
         **drills.switch_context(switch, now),
         **_read_history(request, switch),
