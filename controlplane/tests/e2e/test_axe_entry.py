@@ -60,7 +60,7 @@ def test_setting_up_an_app_and_confirming_with_it(desks):
     assert faults_of(page) == ""
     page.get_by_label("Code from the app").fill(code(secret))
     page.get_by_role("button", name="Add app").click()
-    expect(page.locator(".recovery li")).to_have_count(10)
+    expect(page.locator("ol.tiles li")).to_have_count(10)
     assert faults_of(page) == ""
 
     for path in (SECURITY, f"{SECURITY}passkey/", "/confirm/"):

@@ -130,7 +130,7 @@ def test_pages_fit_and_complain_of_nothing(desks, look, request):
     secret = re.sub(r"\s", "", desk.page.locator(".secret").inner_text())
     desk.page.get_by_label("Code from the app").fill(code(secret))
     desk.page.get_by_role("button", name="Add app").click()
-    expect(desk.page.locator(".recovery li")).to_have_count(10)
+    expect(desk.page.locator("ol.tiles li")).to_have_count(10)
     _picture(desk.page, folder, "codes", request.node.callspec.id)
     desk.open(SECURITY)
     _picture(desk.page, folder, "set-up", request.node.callspec.id)
