@@ -58,13 +58,16 @@ def calls_words(series: CheckSeries) -> str:
 
 
 @register.simple_tag
-def call_spark(series: CheckSeries | None) -> SafeString:
-    """Draw the calls of the last hour as columns: blocked ones below, allowed ones above."""
+def call_spark(series: CheckSeries | None, is_current: bool = True) -> SafeString:
+    """Draw the calls of the last hour as columns: blocked ones below, allowed ones above.
+
+    They are gray if the last report is old.
+    """
     if series is None or series.is_empty:
         return format_html('<span class="small quiet">{}</span>', "No calls reported")
     allowed, blocked, gaps = call_plot.spark_paths(series, SPARK_HEIGHT)
     return format_html(
-        '<svg class="call-spark" viewBox="0 0 {0} {1}" width="{2}" height="{1}" role="img" '
+        '<svg class="call-spark{7}" viewBox="0 0 {0} {1}" width="{2}" height="{1}" role="img" '
         'preserveAspectRatio="none" aria-label="{3}">'
         '<path class="calls-plot__allowed" d="{4}"></path>'
         '<path class="calls-plot__blocked" d="{5}"></path>'
@@ -76,4 +79,5 @@ def call_spark(series: CheckSeries | None) -> SafeString:
         allowed,
         blocked,
         gaps,
+        "" if is_current else " call-spark--stale",
     )

@@ -76,7 +76,7 @@ class TestPage:
 
         board, one = (text(page(browser(kim).get(path))) for path in ("/", f"{FINANCE}/"))
 
-        assert "not re-confirmed since" in board
+        assert "re-confirmation overdue since" in board
         assert "stays engaged; people are notified" in one
 
     def test_form_reconfirms(self, kim):

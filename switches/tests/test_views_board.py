@@ -67,7 +67,7 @@ def test_nothing_stopped_says_so_and_teaches():
     html = page(browser_as("operator").get("/"))
 
     assert "Nothing is engaged" in html
-    assert "A switch blocks the traffic of one thing" in html
+    assert "What a switch can stop" in html
     assert "/switches/engage/" in html
 
 

@@ -12,6 +12,7 @@ from switches.board import SwitchboardFilters, load_switchboard
 from switches.call_plot import load_call_plot
 from switches.ramps import actions
 from switches.tests.browsers import PART, browser, browser_as, engaged, page, released, text
+from switches.tests.instances import report_checks
 from switches.tests.ramps import QUICK, run_workers, start_ramp
 
 pytestmark = pytest.mark.django_db
@@ -101,7 +102,20 @@ def test_switchboard_has_a_sparkline_for_each_row_in_one_query(django_assert_max
 
     assert {row.switch.pk: row.calls.blocked for row in rows}[FINANCE] == 30
     html = page(browser(user).get("/"))
-    assert html.count('class="call-spark"') == 21
+    assert html.count('<svg class="call-spark') == 21
+
+
+@pytest.mark.parametrize(("minutes", "is_gray"), [(0, False), (5, True)])
+def test_sparkline_is_gray_if_the_last_report_is_old(minutes, is_gray):
+    now = db_now()
+    engaged(FINANCE)
+    counted(now, (0, 30), (0, 30))
+    report_checks("core/1", FINANCE, at=now - timedelta(minutes=minutes), per_second=5)
+
+    html = page(browser_as("viewer").get("/"))
+
+    assert ("call-spark--stale" in html) is is_gray
+    assert ("Last checked by core 5 min ago" in text(html)) is is_gray
 
 
 def test_api_lists_spans_newest_first_by_page():
