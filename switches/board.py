@@ -17,6 +17,7 @@ from django.db.models import (
 
 from controlplane.core.actors import Person
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.favorites.services import rank_favorites
 from controlplane.core.instances.check_series import CheckSeries, load_recent_series
 from controlplane.core.instances.checked_keys import (
     CheckedKey,
@@ -137,10 +138,8 @@ def _order_by_urgency(stopped: SwitchQuerySet, starred: Collection[str]) -> Swit
         default=Value(2),
         output_field=IntegerField(),
     )
-    # Without favorites this would be ORDER BY 1: the first column.
-    favorites_first = [Case(When(pk__in=starred, then=Value(0)), default=Value(1))] * bool(starred)
     soonest = F("open_episode__expires_at").asc(nulls_last=True)
-    return stopped.order_by(urgency, *favorites_first, soonest, "id")
+    return stopped.order_by(urgency, rank_favorites("pk", starred), soonest, "id")
 
 
 def _take_released(

@@ -10,6 +10,7 @@ from django.db.models import Case, Count, IntegerField, Max, Q, Value, When
 from django.db.models.functions import Lower
 
 from controlplane.core.durations import format_readable
+from controlplane.core.favorites.services import rank_favorites
 from controlplane.core.freshness import Freshness, assess_freshness
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import EVALUATION_CADENCE, MINUTES_A_DAY, end_of, last_ended
@@ -191,11 +192,18 @@ def parse_filters(query: Any, favorites: Collection[str] | None = None) -> SloBo
     )
 
 
-def load_page(filters: SloBoardFilters, now: datetime) -> tuple[list[SloBoardRow], bool]:
-    """Return the rows of one page, and True if there are more pages, in four queries."""
+def load_page(
+    filters: SloBoardFilters, starred: Collection[str], now: datetime
+) -> tuple[list[SloBoardRow], bool]:
+    """Return the rows of one page, and True if there are more pages, in four queries.
+
+    Of the SLOs in the same condition, those in `starred` come first.
+    """
     rows = _filter_slos(filters).annotate(heat=_HEAT).select_related("status", "sli")
     start = (filters.page - 1) * PAGE_SIZE
-    ordered = rows.order_by("heat", "status__remaining_ratio", "name")
+    ordered = rows.order_by(
+        "heat", rank_favorites("name", starred), "status__remaining_ratio", "name"
+    )
     found = list(ordered[start : start + PAGE_SIZE + 1])
     sparklines = load_sparklines(found[:PAGE_SIZE], now)
     shown = [

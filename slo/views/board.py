@@ -22,7 +22,8 @@ def slos_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     chosen = favorites.read_filter(request, KIND)
     filters = board.parse_filters(request.GET, chosen)
-    rows, has_more = board.load_page(filters, now)
+    starred = favorites.load_viewer_keys(request).get(KIND, ())
+    rows, has_more = board.load_page(filters, starred, now)
     counts, services = board.count_slos(), board.list_services()
     context = {
         "now": now,

@@ -31,7 +31,9 @@ def inbox_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     shown = streams.list_shown(now)
     chosen = favorites.read_filter(request, FAVORITE)
+    starred = favorites.load_viewer_keys(request).get(FAVORITE, ())
     listed = [one for one in shown if chosen is None or str(one) in chosen]
+    listed.sort(key=lambda one: (one.alarmed_at is None, str(one) not in starred))
     growth = streams.growth_per_minute(shown, now)
     present = [one for one in shown if one.gone_at is None]
     is_recent = Q(job__state__in=Job.LIVE) | Q(job__finished_at__gte=now - RECENT)

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from django.contrib.auth import get_user_model
 from django.db import transaction
+from django.db.models import Case, IntegerField, Value, When
 
 from controlplane.core.actors import Person
 from controlplane.core.errors import Conflict, NotFound
@@ -95,6 +96,13 @@ def read_filter(request: Any, kind: str) -> Collection[str] | None:
     if request.GET.get(FILTER) != SELECTED:
         return None
     return sorted(load_viewer_keys(request).get(kind, ()))
+
+
+def rank_favorites(field: str, keys: Collection[str]) -> Case:
+    """Return an expression to order rows by: 0 for favorites, 1 for others."""
+    # Without keys it would be a constant, which ORDER BY takes for the number of a column.
+    is_favorite = When(**{f"{field}__in": [*keys] or [""]}, then=Value(0))
+    return Case(is_favorite, default=Value(1), output_field=IntegerField())
 
 
 def list_objects(user: Person) -> list[tuple[FavoriteKind, FavoriteObject]]:

@@ -19,7 +19,8 @@ def test_choosing_engaged_by_me_leaves_only_the_users_switches(desks, options):
     page = desks.open_desk(kim, **options).open("/")
     expect(page.locator("[data-switch]")).to_have_count(2)
 
-    page.get_by_label("Engaged by", exact=True).select_option("Engaged by me")
+    own = page.get_by_label("Filter by favorites or your own")
+    own.select_option("Engaged or changed by me")
 
     expect(page.locator("[data-switch]")).to_have_count(1)
     expect(page.locator("[data-switch='segment:finance']")).to_contain_text("Break-glass used")

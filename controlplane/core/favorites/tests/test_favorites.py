@@ -177,6 +177,29 @@ def test_names_with_nul_do_not_exist(path):
     assert browser_as("viewer").post(path, {"starred": "0"}).status_code == 404
 
 
+def test_favorite_slo_comes_first_in_its_list():
+    factories.slo("checkout")
+    factories.slo("search")
+    kim = browser_as("viewer")
+    kim.post("/favorites/slo/search", {"starred": "1"})
+
+    html = page(kim.get("/slos/"))
+
+    assert html.index("/slos/search/") < html.index("/slos/checkout/")
+
+
+def test_favorite_stream_comes_first_in_the_inbox(letters):
+    letters.add(to="events")
+    letters.add(to="mails")
+    mails, events = letters.stream("mails"), letters.stream("events")
+    kim = browser_as("viewer")
+    kim.post(f"/favorites/dead_letters/{mails}", {"starred": "1"})
+
+    html = page(kim.get("/dead-letters/"))
+
+    assert html.index(f'id="stream-{mails.pk}"') < html.index(f'id="stream-{events.pk}"')
+
+
 def test_favorites_come_first_among_switches_of_one_state():
     kim = engaged("segment:finance")
     engaged("segment:legal")
