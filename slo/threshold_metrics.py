@@ -156,10 +156,10 @@ def _describe_reading(
     reached = f"at most {within:,g} ms" if within else f"above {edges[-1].ms:,g} ms"
     at = next((one for one in edges if one.ms == query.limit), None)
     detail = f"; {at.share:.1%} took at most {limit}" if at else ""
-    allowed = "at most" if query.comparison == ABOVE else "more than"
+    kind = "limit" if query.comparison == ABOVE else "minimum"
     return (
         f"The {query.statistic} of {about} is {reached} in {over} "
-        f"({limit} {allowed}{detail}; {format_count(float(edges[0].total))} events)"
+        f"({kind} {limit}{detail}; {format_count(float(edges[0].total))} events)"
     )
 
 

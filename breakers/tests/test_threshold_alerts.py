@@ -157,7 +157,7 @@ def test_a_full_bulkhead_is_an_alarm_over_all_instances_of_a_service():
     assert standing() == {("concurrency", "core/llm")}
     alert = Alert.objects.get()
     assert alert.evidence["value"] == pytest.approx(0.85)
-    assert alert.summary == ("The bulkhead core/llm is 85 % full (80 % at most; 2 instances)")
+    assert alert.summary == ("The bulkhead core/llm is 85 % full (limit 80 %; 2 instances)")
 
 
 def test_silence_ends_no_alarm_until_it_has_lasted_five_minutes():

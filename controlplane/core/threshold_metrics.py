@@ -17,12 +17,12 @@ from controlplane.core.registry import KindRegistry
 ABOVE, AT_LEAST, BELOW, AT_MOST = ">", ">=", "<", "<="
 RATIO, COUNT, MILLISECONDS = "ratio", "count", "ms"
 
-# By comparison: its operator, and the allowed range in words.
+# By comparison: its operator, and the limit in words.
 _COMPARISONS: dict[str, tuple[Callable[[Decimal, Decimal], bool], str]] = {
-    ABOVE: (operator.gt, "{} at most"),
-    AT_LEAST: (operator.ge, "less than {}"),
-    BELOW: (operator.lt, "{} at least"),
-    AT_MOST: (operator.le, "more than {}"),
+    ABOVE: (operator.gt, "limit {}"),
+    AT_LEAST: (operator.ge, "limit {}"),
+    BELOW: (operator.lt, "minimum {}"),
+    AT_MOST: (operator.le, "minimum {}"),
 }
 COMPARISONS = tuple(_COMPARISONS)
 

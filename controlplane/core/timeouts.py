@@ -24,7 +24,7 @@ async def wait_at_most(seconds: float, work: Awaitable[T]) -> T:
             _abandoned.add(task)  # The event loop keeps only weak references.
             task.add_done_callback(_discard)
     if is_late:
-        raise TimeoutError(f"no answer within {seconds:g} s")
+        raise TimeoutError(f"no response within {seconds:g} s")
     return task.result()
 
 

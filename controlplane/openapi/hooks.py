@@ -7,16 +7,16 @@ from controlplane.openapi.operations import OPERATIONS
 
 ABOUT = """
 Credentials: `Authorization: Bearer sg_…`, `X-API-Key`, or a signed-in browser (with `X-CSRFToken`).
-Every answer carries `X-Request-ID`; yours is kept if it has up to 128 characters of
-`A-Za-z0-9._-`. Answers of the console also carry `Switchgear-Environment`: the installation's name,
-percent-encoded.
+Each response has an `X-Request-ID`; yours is kept if it has up to 128 characters of
+`A-Za-z0-9._-`. Responses of the console also have `Switchgear-Environment`: the installation's
+name, percent-encoded.
 
 Bodies are JSON objects of at most 64 KiB (reports: 512 KiB, hooks, OpenSLO and dead letters: 1 MiB,
-points of SLIs: 4 MiB). Unknown fields and unknown query parameters are refused with the names that
-are known. In an optional field, null means the same as leaving it out.
+points of SLIs: 4 MiB). Requests with unknown fields or query parameters are rejected, and the error
+lists the known names. In an optional field, null means the same as leaving it out.
 
-`dry_run` runs the whole change and rolls it back: the answer shows the result, and ids in it don't
-exist. Lists are paged; follow `next`. Errors are `application/problem+json`; where
+`dry_run` runs the whole change and rolls it back: the response shows the result, and ids in it
+don't exist. Lists are paged; follow `next`. Errors are `application/problem+json`; where
 fields are wrong, `errors` maps each field (`evidence.labels.0`) to its messages.
 """
 

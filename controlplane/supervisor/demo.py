@@ -66,8 +66,8 @@ def _welcome(console: str, faults: str) -> str:
     return (
         f"The demo is running: the services core, oracle and synapse answer {rate} questions per"
         " second. Things to try:\n\n  Engage feature:nl2sql     blocked within a second; confirmed"
-        " by 3 of 3 instances\n  Engage segment:finance    a quarter of the visitors is blocked,"
-        f" and nobody else\n  Break a service           {faults}/\n  Watch an error budget    "
+        " by 3 of 3 instances\n  Engage segment:finance    blocks a quarter of the visitors, and"
+        f" no others\n  Break a service           {faults}/\n  Watch an error budget    "
         f" {console}/slos/oracle-answers/\n  Fix dead letters          {console}/dead-letters/ (an"
         " amount 12,50 should be 12.50)\n  Take oracle down         "
         f" {console}/breakers/core/oracle/ opens within a second\n  See the dependency map   "

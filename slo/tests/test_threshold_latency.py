@@ -52,7 +52,7 @@ def test_it_is_above_the_limit_if_fewer_than_its_share_were_within():
     assert one.service == "core"
     assert one.summary == (
         "The p95 of core/e2e is at most 10,000 ms in 5 min "
-        "(5,000 ms at most; 94.0% took at most 5,000 ms; 500 events)"
+        "(limit 5,000 ms; 94.0% took at most 5,000 ms; 500 events)"
     )
 
 

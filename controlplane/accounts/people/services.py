@@ -45,7 +45,7 @@ def create_user(
     # Two requests created the same person at once; the later one fails.
     except IntegrityError as error:
         field = "slack_user_id" if "slack" in str(error) else "username"
-        raise InvalidInput({field: ["Someone else just got this name."]}) from error
+        raise InvalidInput({field: ["Someone else has just taken this name."]}) from error
     _record("user.created", user, actor, now, after=_audit_state(user))
     return user
 

@@ -128,7 +128,7 @@ def hand_over_token(request: UserRequest, token_id: int) -> HttpResponse:
         except Conflict as conflict:
             form.add_service_errors({"owner": [conflict.detail]})
         else:
-            return redirect_done(request, f"{handed.name} is {handed.owner.username}’s now.", PAGE)
+            return redirect_done(request, f"{handed.owner.username} now owns {handed.name}.", PAGE)
     context = {"token": token, "form": form, "owners": owners}
     return show(request, "core/token_hand_over.html", context, status=422 if form.is_bound else 200)
 

@@ -37,7 +37,7 @@ def open_review(
     review = Approval.objects.create(
         kind=REVIEW,
         target=_find_free_target(target),
-        summary=f"Glass broken: {target} against the rule “{rule}”"[:SUMMARY_LENGTH],
+        summary=f"Break-glass: {target} against the rule “{rule}”"[:SUMMARY_LENGTH],
         diff={"rule": rule, **diff},
         reason=reason,
         risk=Risk.CRITICAL,

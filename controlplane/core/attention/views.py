@@ -49,7 +49,7 @@ def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
     except (Conflict, NotFound) as refusal:
         return show_refusal(request, "Nothing to acknowledge", refusal, "attention_page")
     message = (
-        f"You acknowledged {summaries.format_title(known)}. It does not escalate for 24 hours."
+        f"You acknowledged {summaries.format_title(known)}. Escalation is paused for 24 hours."
     )
     return respond_done(request, message, "/attention/")
 

@@ -15,7 +15,7 @@ def collect_audit_metrics(now: datetime) -> Iterator[Metric]:
         return
     yield exposition.make_gauge(
         "switchgear_audit_intact",
-        "0 from when a row of the audit trail did not hold until it does.",
+        "1 if the audit trail is intact, 0 if a verification found a broken row.",
         0 if state.problem else 1,
     )
     yield exposition.make_gauge(

@@ -68,7 +68,7 @@ def add_comment(*, kind: str, key: str, text: str, actor: Actor, now: datetime) 
     known = find_kind(kind)
     actor.require(known.scope)
     if not text.strip():
-        raise InvalidInput({"text": ["Write a comment."]})
+        raise InvalidInput({"text": ["Enter a comment."]})
     require_readable(text=text)
     commented = known.find(key)
     comment = Comment.objects.create(

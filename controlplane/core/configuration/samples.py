@@ -21,7 +21,7 @@ from controlplane.core.configuration.services import (
 from controlplane.core.errors import InvalidInput
 from controlplane.core.roles import Power
 
-ADVICE = "Say why, for example “our own services are registered now”."
+ADVICE = "Enter a reason, for example “our own services are registered now”."
 AUDIT_TARGET = "configuration:sample"
 
 

@@ -109,7 +109,7 @@ def acknowledge_one(
     where = ACKNOWLEDGED_ELSEWHERE.get(escalation.subject.partition(":")[0])
     if where is not None:
         path = escalation.facts.get("path")
-        raise Conflict(f"This is acknowledged {where}.", subject=escalation.subject, path=path)
+        raise Conflict(f"Acknowledge it {where}.", subject=escalation.subject, path=path)
     if escalation.closed_at is not None:
         raise Conflict(f"{escalation.subject} is over; there is nothing to acknowledge.")
     acknowledge(subject=escalation.subject, actor=actor, now=now)

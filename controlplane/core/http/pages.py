@@ -91,6 +91,6 @@ def server_error(request: HttpRequest) -> HttpResponse:
     error = problems.as_domain_error(exc) if exc is not None else None
     text = (
         "The request failed on our side and was logged. Repeat it with the same "
-        "Idempotency-Key; if it fails again, tell us the request id."
+        "Idempotency-Key; if it fails again, report the request id."
     )
     return render_error(request, error or InternalError(text))

@@ -129,11 +129,11 @@ def list_measurements(now: datetime) -> Iterator[Measurement]:
         yield Measurement(DURATION, one.kind, ratio, description, samples)
     for step in figures.measure_steps(now):
         named = f"The step {step.step} of {titles.get(step.kind, step.kind)}"
-        failed = f"{named} failed {step.failed} of {step.ended} times in 24 h (30 % at most)"
-        tried = f"{named} took {step.attempts:.1f} attempts on average in 24 h (2 at most)"
+        failed = f"{named} failed {step.failed} of {step.ended} times in 24 h (limit 30 %)"
+        tried = f"{named} took {step.attempts:.1f} attempts on average in 24 h (limit 2)"
         samples = step.ended
         yield Measurement(FAILURES, step.kind, step.failure_ratio, failed, samples, step.step)
         yield Measurement(ATTEMPTS, step.kind, step.attempts, tried, samples, step.step)
     for kind, size in figures.measure_checkpoints().items():
-        description = f"A checkpoint of {titles.get(kind, kind)} has {size:,} bytes (10 KB at most)"
+        description = f"A checkpoint of {titles.get(kind, kind)} has {size:,} bytes (limit 10 KB)"
         yield Measurement(CHECKPOINT, kind, size, description)

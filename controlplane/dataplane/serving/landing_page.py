@@ -73,4 +73,4 @@ def _render_causes(state: State) -> str:
         number = "1 cause" if others == 1 else f"{others} causes"
         where = "<code>GET /api/v1/degradation</code>"
         parts.append(f"<p>{number} in addition to our own stores; see {where}.</p>")
-    return "\n".join(parts or ["<p>No outage is known.</p>"])
+    return "\n".join(parts or ["<p>No outage detected.</p>"])

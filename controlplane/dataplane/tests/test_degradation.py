@@ -119,7 +119,7 @@ def test_the_page_says_the_level_and_names_our_own_stores_only() -> None:
     """The page requires no sign-in."""
     served = plane()
     served.state.database_reachable = True
-    assert "No outage is known" in ask(served, "GET", "/").text
+    assert "No outage detected" in ask(served, "GET", "/").text
 
     served.state.install_causes(4, (ORACLE, replace(ORACLE, what="postgresql")))
     page = ask(served, "GET", "/").text

@@ -47,7 +47,7 @@ def test_a_step_that_fails_more_than_three_times_in_ten_is_told():
     (call,) = Escalation.objects.all()
     assert (call.subject, call.severity) == ("jobs:failures:test:make", "warning")
     notice = renderer.render(call.event, call.facts)
-    assert notice.title == ("The step make of Test job failed 4 of 11 times in 24 h (30 % at most)")
+    assert notice.title == "The step make of Test job failed 4 of 11 times in 24 h (limit 30 %)"
     assert notice.path == "/jobs/?kind=test"
     assert alarms.update_alarms(NOW) == 0
 

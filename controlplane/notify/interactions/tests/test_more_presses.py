@@ -27,7 +27,7 @@ def test_review_is_signed_in_slack_by_somebody_else(in_slack):
     value = {"approval": review.pk, "subject": f"review:{review.pk}"}
 
     assert "second person must sign" in kim.press("sign", value)
-    assert lee.press("sign", value).startswith("You signed: Glass broken: global:all")
+    assert lee.press("sign", value).startswith("You signed: Break-glass: global:all")
     assert Approval.objects.get().state == "approved"
     assert lee.press("sign", {"approval": 999}).startswith("There is no review")
 

@@ -197,7 +197,7 @@ def test_review_is_signed_by_approve_but_not_by_who_broke_the_glass(in_slack):
 
     assert "second person must sign" in kim.press("approve", {"approval": review.pk})
     assert "can't be denied" in lee.press("deny", {"approval": review.pk})
-    assert lee.press("approve", {"approval": review.pk}).startswith("You signed: Glass broken")
+    assert lee.press("approve", {"approval": review.pk}).startswith("You signed: Break-glass")
     assert Approval.objects.get().state == "approved"
 
 
