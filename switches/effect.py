@@ -66,6 +66,32 @@ class SwitchEffect:
     def whole(self) -> bool:
         return self.by_everybody and not self.silent_total
 
+    @property
+    def reach(self) -> str:
+        """Return how far the change has got, for scripts and styles."""
+        if not self.instances:
+            return "unknown"
+        if self.whole and not self.past_expiry:
+            return "everybody"
+        if self.by_everybody:
+            return "all-heard-from"
+        return "some" if self.applied else "nobody"
+
+    @property
+    def heading(self) -> str:
+        """Return how many instances apply the change, as text."""
+        if not self.instances:
+            return "Committed; effect not known"
+        if self.by_everybody:
+            instances = (
+                f"all {self.instances:,} instances" if self.instances > 1 else "the 1 instance"
+            )
+            silent = f"; {self.silent_total:,} fell silent" if self.silent_total else ""
+            expired = "; past its expiry" if self.past_expiry else ""
+            return f"Applied by {instances} heard from{silent}{expired}"
+        counts = f"{self.applied:,} of {self.instances:,} instance{'s'[: self.instances > 1]}"
+        return f"Applied by {counts}" if self.applied else f"Committed. Applied by {counts}"
+
 
 class Published(Protocol):
     """A switch, as a model or a list row, whose last change's effect is to be measured."""

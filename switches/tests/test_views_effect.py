@@ -84,7 +84,7 @@ class TestPanel:
         assert "Applied by 3 of 4 instances" in page_text
         assert "1 instance not yet confirmed on version" in page_text
         assert "It may still let traffic through" in page_text
-        assert re.search(r"core/a1 ?applies version 0 · heard [45] s ago", page_text)
+        assert re.search(r"core/a1 applies version 0 · reported [45] s ago", page_text)
         assert "Confirmed by 3 after the commit: p50 41 ms, p99 41 ms" in page_text
 
     def test_all_of_them_are_told_as_what_they_say(self, finance):
@@ -106,14 +106,14 @@ class TestPanel:
 
         assert "Applied by the 1 instance heard from; 1 fell silent" in page_text
         assert "1 fell silent in the last 5 minutes" in page_text
-        assert "core/lostapplies version 0 · heard 1 min ago" in page_text
+        assert "core/lost applies version 0 · reported 1 min ago" in page_text
 
     def test_header_is_whole_only_when_nothing_speaks_against_it(self, finance):
         client = browser_as("viewer")
 
         def is_whole():
             (panel,) = Tags(page(client.get(EFFECT))).having("section", id="effect-page")
-            return "effect--whole" in panel["class"]
+            return "effect--everybody" in panel["class"]
 
         report_version("core/a1", finance.version, db_now())
         assert is_whole()

@@ -20,6 +20,7 @@ from switches.tests.browsers import (
     engaged,
     local,
     page,
+    text,
 )
 
 pytestmark = pytest.mark.django_db
@@ -298,7 +299,7 @@ class TestPreview:
     def test_says_what_would_happen_and_does_nothing(self):
         html = page(self.preview(browser_as("operator")))
 
-        assert "Every service will be told to stop segment:finance" in html
+        assert "Every service will be told to stop segment:finance" in text(html)
         assert "24 h from now" in html
         assert not Switch.objects.exists()
         assert not AuditEntry.objects.exists()

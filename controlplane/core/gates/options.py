@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.utils.timezone import localtime
+
 from controlplane.core.registry import KindRegistry
 
 MAX_OPTIONS = 200
@@ -24,6 +26,12 @@ class GateOption:
     value: str
     state: str = ""
     stale_at: datetime | None = None
+
+    def __str__(self) -> str:
+        if not self.state:
+            return self.value
+        at = f" at {localtime(self.stale_at):%-d %b %H:%M %Z}" if self.stale_at else ""
+        return f"{self.value} · {self.state}{at}"
 
 
 @dataclass(frozen=True)
