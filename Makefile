@@ -69,6 +69,7 @@ lint: .venv/.stamp-dev
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@$(PY) .ci/check_language.py
+	@$(PY) .ci/check_template_lines.py
 	@$(PY) -m djlint --lint --quiet templates controlplane/openapi/templates
 	@! git grep -nE '^(<{7}|>{7}) ' || { echo 'lint: conflict markers are left above' >&2; exit 1; }
 	@$(PY) -m mypy .
