@@ -1,4 +1,4 @@
-"""How far a change has got: the heading and the name of its reach."""
+"""Texts of a change's effect: the heading and the name of its reach."""
 
 import pytest
 
