@@ -1,13 +1,16 @@
 """A browser watches a breaker open, forces it closed and sees that end."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 
 from breakers.models import Override
 from breakers.services import overrides
-from breakers.tests.house import dependency, minute, reports
+from breakers.tests.house import SHELL, dependency, minute, reports
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from switches.tests.e2e.tap_guard import PHONE, await_taps, center, tap_twice
 
 pytestmark = pytest.mark.e2e
 
@@ -127,12 +130,24 @@ def test_key_opens_the_dialog_and_what_is_typed_survives_a_refresh(desks):
 
 @pytest.mark.parametrize("path", ["", "map/", "fallbacks/", "infrastructure/", "core/oracle/"])
 def test_phone_page_never_scrolls_sideways(desks, path):
-    dependency("core->oracle", db_now(), fallback={"code": "A_RATHER_LONG_CODE_OF_AN_ERROR"})
-    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+    now = db_now()
+    one = dependency("core->oracle", now, fallback={"code": "A_RATHER_LONG_CODE_OF_AN_ERROR"})
+    reports(one, now, "open")
+    minute(one, now, 0, success=10, failure=35, rejected=55)
+    overrides.set_override(
+        caller="core",
+        callee="oracle",
+        mode="metrics_only",
+        reason=REASON,
+        expires_in="1h",
+        actor=SHELL,
+        now=now,
+    )
+    phone = {**PHONE, "viewport": {"width": 320, "height": 568}}
 
     page = desks.open_desk(person("operator"), **phone).open(f"/breakers/{path}")
 
-    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= 320
 
 
 def test_dependency_is_registered_by_hand(desks):
@@ -150,3 +165,65 @@ def test_dependency_is_registered_by_hand(desks):
     expect(page.locator("#toasts")).to_contain_text("Registered: core → oracle")
     page.get_by_role("link", name="Breakers", exact=True).first.click()
     expect(page.get_by_role("link", name="Register a dependency")).to_be_visible()
+
+
+def test_keys_move_between_rows_and_open_one(desks):
+    for callee in ("oracle", "store"):
+        dependency(f"core->{callee}", db_now())
+    page = desks.open_desk(person("viewer")).open("/breakers/")
+    first, second = (page.get_by_role("link", name=f"core to {one}") for one in ("oracle", "store"))
+
+    page.keyboard.press("j")
+    expect(first).to_be_focused()
+    page.keyboard.press("j")
+    expect(second).to_be_focused()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(re.compile("/breakers/core/oracle/$"))
+
+
+def test_click_beside_the_link_of_a_row_opens_its_page(desks):
+    dependency("core->oracle", db_now(), owner="team-a")
+    page = desks.open_desk(person("operator")).open("/breakers/")
+
+    page.locator("tr[data-switch='core->oracle'] .breakers__instances").click()
+
+    expect(page).to_have_url(re.compile("/breakers/core/oracle/$"))
+
+
+@pytest.mark.parametrize("pause_ms", [150, 450, 1200])
+def test_double_tap_never_forces_a_breaker(desks, pause_ms):
+    dependency("core->oracle", db_now())
+    page = desks.open_desk(person("operator"), **PHONE).open("/breakers/core/oracle/")
+    link, dialog = page.get_by_role("link", name="Force the breaker"), page.locator("#dialog")
+
+    tap_twice(page, *center(link), pause_ms)
+    for y in range(40, 800, 90):
+        for x in (80, 300):
+            if not dialog.is_visible():
+                page.goto(page.url)
+                link.tap()
+                expect(dialog.get_by_label("Reason", exact=True)).to_be_visible()
+                await_taps(page)
+            tap_twice(page, x, y, pause_ms)
+    page.wait_for_timeout(300)
+
+    assert not Override.objects.exists()
+
+
+def test_double_tap_on_the_button_forces_once_and_does_not_undo(desks):
+    dependency("core->oracle", db_now())
+    page = desks.open_desk(person("operator"), **PHONE).open("/breakers/core/oracle/")
+    page.get_by_role("link", name="Force the breaker").tap()
+    dialog = page.locator("#dialog")
+    dialog.get_by_text("Forced open", exact=True).tap()
+    dialog.get_by_label("Reason", exact=True).fill(REASON)
+    button = dialog.get_by_role("button", name="Force core → oracle open")
+    button.scroll_into_view_if_needed()
+
+    tap_twice(page, *center(button), 250)
+    expect(dialog.get_by_role("button", name="Done")).to_be_visible()
+    page.wait_for_timeout(1000)
+
+    assert Override.objects.get().ended_at is None

@@ -107,7 +107,7 @@ def test_forced_line_has_the_icon_of_an_override_and_comes_first_in_the_list(des
 def test_legend_names_each_state_and_the_percentage(desks, house):
     page = desks.open_desk(person("viewer")).open(MAP)
 
-    for text in ("open", "half-open", "closed, failing", "closed", "not reported"):
+    for text in ("open", "half-open", "closed, failing", "closed", "not reported", "forced"):
         expect(page.locator(".map__key").get_by_text(text, exact=True)).to_be_visible()
     expect(page.locator(".map__key")).to_contain_text("%: failed or rejected in 5 min")
 

@@ -101,7 +101,7 @@ def test_unknown_service_is_said_to_be_unknown():
 
     page_text = text(page(browser_as("viewer").get("/breakers/map/?service=nobody")))
 
-    assert "No dependency names a service nobody" in page_text
+    assert "No dependency has a service nobody" in page_text
 
 
 def test_too_many_services_ask_for_one_and_draw_two_hops():
@@ -219,7 +219,7 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
     [
         (None, "Not checked yet"),
         ({"error": "inside is not on the public internet"}, "Not allowed to check"),
-        ({"error": "connection failed", "failures": 2}, "No answer"),
+        ({"error": "connection failed", "failures": 2}, "No response"),
         ({"took_ms": 1.2}, "Answers"),
     ],
 )
@@ -233,7 +233,7 @@ def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, message):
 
     page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
-    words = ("Not checked yet", "Not allowed to check", "No answer", "Answers")
+    words = ("Not checked yet", "Not allowed to check", "No response", "Answers")
     assert [word for word in words if word in page_text] == [message]
     assert ("No outage detected" in page_text) == (message == "Answers")
     assert (probe or {}).get("error", "") in page_text

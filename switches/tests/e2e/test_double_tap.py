@@ -7,23 +7,11 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode
 from switches.tests.browsers import REASON, engaged, released
-from switches.tests.e2e.tap_guard import await_taps
+from switches.tests.e2e.tap_guard import PHONE, await_taps, center, tap_twice
 from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.e2e
 PAUSES_MS = (120, 250, 450, 700, 1200)
-PHONE = {"viewport": {"width": 390, "height": 800}, "is_mobile": True, "has_touch": True}
-
-
-def tap_twice(page, x, y, pause_ms):
-    page.touchscreen.tap(x, y)
-    page.wait_for_timeout(pause_ms)
-    page.touchscreen.tap(x, y)
-
-
-def center(target):
-    box = target.bounding_box()
-    return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 def open_dialog(page):
