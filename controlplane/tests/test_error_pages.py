@@ -70,5 +70,5 @@ def test_database_that_fails_meanwhile_leaves_the_page_alone():
         response = client.get("/switches/engage/")
 
     assert response.status_code == 403
-    assert "You don’t have access" in response.content.decode()
+    assert "You don't have access" in response.content.decode()
     assert 'aria-label="Main"' not in response.content.decode()

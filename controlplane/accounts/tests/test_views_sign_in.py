@@ -73,7 +73,7 @@ def test_wrong_password_is_told_in_one_way_and_noted(client, kim):
 
     for response in (known, unknown):
         assert response.status_code == 422
-        assert "That name and password don’t match" in response.content.decode()
+        assert "That name and password don't match" in response.content.decode()
     assert actions() == [("session.failed", "user:kim")]
 
 

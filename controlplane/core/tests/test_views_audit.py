@@ -172,7 +172,7 @@ def test_broken_chain_is_loud_and_names_the_row():
     html = as_role("admin").client.post("/audit/verify/").content.decode()
 
     assert "The audit chain is broken" in html
-    assert "Row 1 doesn’t match" in html
+    assert "Row 1 doesn't match" in html
 
 
 @pytest.mark.parametrize("role", ["viewer", "operator", "approver"])

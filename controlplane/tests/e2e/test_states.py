@@ -31,7 +31,7 @@ def faults_of(page):
 def test_viewer_is_told_what_he_may_not_do_and_what_he_may(desks):
     page = desks.open_desk(person("viewer")).open("/switches/engage/")
 
-    expect(page.get_by_role("heading", name="You don’t have access")).to_be_visible()
+    expect(page.get_by_role("heading", name="You don't have access")).to_be_visible()
     expect(page.get_by_text("If you need access, ask an admin.")).to_be_visible()
     expect(page.get_by_role("link", name="Open the switchboard")).to_be_visible()
     assert faults_of(page) == ""
