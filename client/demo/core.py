@@ -103,7 +103,7 @@ class Core:
         try:
             self._stream.xadd(world.EVENTS, event, maxlen=MAX_EVENTS)
         except redis.RedisError as error:
-            log.warning("an event is lost: %s", type(error).__name__)
+            log.warning("event lost: %s", type(error).__name__)
 
 
 def main() -> None:

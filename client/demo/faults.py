@@ -46,7 +46,7 @@ def parse_fault(values: Mapping[str, Any]) -> Fault:
     known = {field.name: type(field.default) for field in fields(Fault)}
     wrong = sorted(set(values) - set(known))
     if wrong:
-        raise WrongFault(f"{wrong[0]} is unknown; there are {', '.join(known)}")
+        raise WrongFault(f"{wrong[0]} is unknown; use one of {', '.join(known)}")
     for name, value in values.items():
         if not _has_type(value, known[name]):
             raise WrongFault(f"{name} must be like {asdict(WELL)[name]!r}")
@@ -95,7 +95,7 @@ class Faults:
         if fault.delay_ms:
             self._sleep(fault.delay_ms / 1000)
         if self._chance() < fault.errors:
-            raise InjectedFailure("the model gave no answer")
+            raise InjectedFailure("the model did not respond")
 
     def garbles(self) -> bool:
         """Return True if the next event should have an unreadable amount."""

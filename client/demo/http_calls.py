@@ -37,11 +37,11 @@ def call(
         response = connection.getresponse()
         document = json.loads(response.read() or b"{}")
     except TimeoutError as error:
-        raise TooLate(f"{path}: no answer within {most:.1f} s") from error
+        raise TooLate(f"{path}: no response within {most:.1f} s") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise Unreachable(f"{path}: {type(error).__name__}") from error
     finally:
         connection.close()
     if not isinstance(document, dict):
-        raise Unreachable(f"{path}: an answer that is no object")
+        raise Unreachable(f"{path}: the response is not a JSON object")
     return response.status, document

@@ -139,15 +139,15 @@ class _Handling(BaseHTTPRequestHandler):
         try:
             body = self._body()
         except (ValueError, RecursionError):
-            self._send(ServiceResponse(400, {"error": "a JSON object is wanted"}))
+            self._send(ServiceResponse(400, {"error": "send a JSON object"}))
             return
         if not self._is_ours():
-            self._send(ServiceResponse(403, {"error": "this is for people on this machine only"}))
+            self._send(ServiceResponse(403, {"error": "allowed from this machine only"}))
             return
         answer: ServiceResponse | None
         with incoming(self.headers.items(), trusts_attempt=True) as call:
             if call.is_over:
-                answer = ServiceResponse(504, {"error": "nobody waits for it any more"})
+                answer = ServiceResponse(504, {"error": "the caller's deadline has passed"})
             else:
                 answer = self.answers.answer(self.command, urlsplit(self.path).path, body)
         if answer is None:

@@ -58,7 +58,7 @@ class VisitCounts:
         by = ", ".join(f"{count} by {switch}" for switch, count in switches.most_common(3))
         refused = f"{outcomes['refused']} refused" + (f" ({by})" if by else "")
         p95 = quantiles(took, n=20)[18] * 1e3 if len(took) > 1 else 0.0
-        skipped = f", {outcomes['skipped']} not asked" if outcomes["skipped"] else ""
+        skipped = f", {outcomes['skipped']} skipped" if outcomes["skipped"] else ""
         return (
             f"{outcomes['answered']} answered, {refused}, {outcomes['failed']} failed{skipped};"
             f" p95 {p95:.0f} ms"

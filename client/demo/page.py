@@ -11,12 +11,12 @@ from switchgear import Policy, Switchgear
 
 ASK_SECONDS = 2.0
 BUTTONS: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    "fail": ("Half of the calls fail", {"errors": 0.5}),
-    "slow": ("800 ms slower", {"delay_ms": 800}),
-    "down": ("Down", {"down": True}),
-    "overload": ("Its model is overloaded", {"overloaded": 1.0}),
-    "garble": ("Write half of the events wrongly", {"garbled": 0.5}),
-    "mend": ("Well again", {}),
+    "fail": ("Fail half of the calls", {"errors": 0.5}),
+    "slow": ("Slow it down by 800 ms", {"delay_ms": 800}),
+    "down": ("Take it down", {"down": True}),
+    "overload": ("Overload its model", {"overloaded": 1.0}),
+    "garble": ("Garble half of the events", {"garbled": 0.5}),
+    "mend": ("Remove the fault", {}),
 }
 """Label and injected fault of each button, by the form value that it posts."""
 ONLY = {"garble": "core", "overload": "oracle"}
@@ -30,8 +30,8 @@ _ROW = (
     "</form></section>"
 )
 _CALL = (
-    '<li class="{state}">{name}: {mark}, {good:,} well, {bad:,} failed, {rejected:,} turned away,'
-    " {retries:,} retries, {fallbacks:,} answered by what stood in</li>"
+    '<li class="{state}">{name}: {mark}, {good:,} succeeded, {bad:,} failed, {rejected:,} rejected,'
+    " {retries:,} retries, {fallbacks:,} fallbacks</li>"
 )
 _MARKS = {
     "closed": "\N{HEAVY CHECK MARK} closed",
@@ -42,12 +42,12 @@ _FAULTS: Mapping[str, Callable[[Any], str]] = {
     "down": lambda _: "down",
     "errors": lambda share: f"{share:.0%} of the calls fail",
     "delay_ms": lambda millis: f"{millis} ms slower",
-    "overloaded": lambda share: f"{share:.0%} of its model's answers are refusals",
-    "garbled": lambda share: f"{share:.0%} of the events are wrong",
-    "only": lambda experiment: f"for {experiment} alone",
+    "overloaded": lambda share: f"{share:.0%} of the calls to its model are refused",
+    "garbled": lambda share: f"{share:.0%} of the events are garbled",
+    "only": lambda experiment: f"only in {experiment}",
 }
 _BUTTON = '<button name="make" value="{value}">{words}</button>'
-_WELL = "\N{HEAVY CHECK MARK} well"
+_WELL = "\N{HEAVY CHECK MARK} healthy"
 
 
 class Pages:
@@ -90,7 +90,7 @@ class Pages:
         port = self._ports.get(str(form.get("service")))
         button = BUTTONS.get(str(form.get("make")))
         if port is None or button is None:
-            return ServiceResponse(400, {"error": "service and make must be those of a button"})
+            return ServiceResponse(400, {"error": "service and make must match a button"})
         try:
             call(port, "/faults", button[1], seconds=ASK_SECONDS)
         except Unreachable as error:

@@ -59,8 +59,8 @@ CHAPTERS: Mapping[str, Chapter] = {
         fault={"errors": 0.9, "delay_ms": 300, "only": f"experiment:{world.RETRIEVAL}"},
         seconds=540.0,
         tells=(
-            f"oracle's new retrieval ({world.RETRIEVAL}) fails for half of the visitors: its budget"
-            " burns, a page opens, and the experiment is stopped by it. It comes back by a ramp"
+            f"oracle's new retrieval ({world.RETRIEVAL}) fails for half of the visitors: its error"
+            " budget burns, a page opens, and its action stops the experiment. A ramp restores it"
         ),
         look_at=f"/slos/oracle-answers/ and /switches/experiment/{world.RETRIEVAL}/",
         until_stopped=True,
@@ -70,8 +70,8 @@ CHAPTERS: Mapping[str, Chapter] = {
         fault={"garbled": 0.5},
         seconds=60.0,
         tells=(
-            "core writes amounts that synapse can't read: they are tried three times and are dead"
-            " letters then. Mend one (12,50 → 12.50) and send it back"
+            "core writes amounts that synapse can't read: they become dead letters after three"
+            " attempts. Edit one (12,50 → 12.50) and retry it"
         ),
         look_at="/dead-letters/",
     ),
@@ -80,10 +80,9 @@ CHAPTERS: Mapping[str, Chapter] = {
         fault={"down": True},
         seconds=150.0,
         tells=(
-            "oracle is down: core's breaker opens within a second. Visitors get what they were"
-            " answered before, labelled partial, or are told at once that oracle is away; the"
-            " platform is degraded and core's own SLO burns. A ramp whose gate is the breaker"
-            " core->oracle does not go on meanwhile"
+            "oracle is down: core's breaker opens within a second. Visitors get their last answer,"
+            " marked as partial, or an immediate error; the platform is degraded and core's own"
+            " SLO burns. A ramp with a gate on the breaker core->oracle does not continue"
         ),
         look_at="/breakers/core/oracle/, /slos/core-availability/ and /slos/core-whole-answers/",
     ),
@@ -114,7 +113,7 @@ class Player:
             log.info("%s. Watch %s%s", chapter.tells, self._console, chapter.look_at)
             self._watch(chapter)
         if self._send_fault(chapter, {}):
-            log.info("%s is mended", chapter.service)
+            log.info("%s has recovered", chapter.service)
 
     def _inject_fault(self, chapter: Chapter) -> bool:
         """Inject the fault; return False if the service doesn't accept it in time."""
@@ -132,7 +131,7 @@ class Player:
             if self._wait(min(LOOK_SECONDS, max(0.0, ends - self._clock()))):
                 return
             if chapter.until_stopped and self.is_stopped():
-                log.info("experiment:%s is stopped, and visitors notice", world.RETRIEVAL)
+                log.info("experiment:%s was stopped", world.RETRIEVAL)
                 self._wait(AFTERWARDS_SECONDS)
                 return
 
@@ -154,10 +153,10 @@ class Player:
         try:
             status, answer = call(port, "/faults", fault, seconds=CALL_SECONDS)
         except Unreachable as error:  # The service is restarting; faults end by themselves.
-            log.info("%s can't be told: %s", chapter.service, error)
+            log.info("can't reach %s: %s", chapter.service, error)
             return False
         if status != 200:
-            log.warning("%s is told in vain: %s", chapter.service, answer.get("error", status))
+            log.warning("%s rejected the fault: %s", chapter.service, answer.get("error", status))
         return status == 200
 
 
@@ -183,7 +182,7 @@ def main() -> None:
         ended.wait()
     load.wait_for(ports.values(), ended.wait)
     if len(names) > 1:
-        log.info("the story begins in %.0f s", FIRST_SECONDS)
+        log.info("the scenario begins in %.0f s", FIRST_SECONDS)
         ended.wait(FIRST_SECONDS)
     for name in cycle(names):
         if ended.is_set():

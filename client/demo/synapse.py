@@ -50,7 +50,9 @@ class Synapse:
         try:
             self.amounts += Decimal(written)
         except InvalidOperation:
-            raise UnreadableAmount(f"amount {written!r} is no number: write it as 12.50") from None
+            raise UnreadableAmount(
+                f"amount {written!r} is not a number: write it as 12.50"
+            ) from None
 
 
 def main() -> None:

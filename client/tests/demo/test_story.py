@@ -121,9 +121,9 @@ def test_services_that_are_away_do_not_end_the_story_and_are_not_said_to_be_mend
     player.play(CHAPTERS["experiment"])
 
     assert stage.waited == pytest.approx(CHAPTERS["experiment"].seconds)
-    assert "can't be told" in caplog.text
+    assert "can't reach" in caplog.text
     assert "Watch" not in caplog.text
-    assert "mended" not in caplog.text
+    assert "recovered" not in caplog.text
 
 
 def test_a_service_that_comes_up_late_is_broken_still(
@@ -146,7 +146,7 @@ def test_a_service_that_comes_up_late_is_broken_still(
 
     assert len(faults_seen) > 1
     assert all(faults_seen)
-    assert caplog.text.count("is mended") == 1
+    assert caplog.text.count("has recovered") == 1
 
 
 def test_a_fault_that_is_refused_is_told_of(
@@ -156,7 +156,7 @@ def test_a_fault_that_is_refused_is_told_of(
 
     player.play(chapter)
 
-    assert "oracle is told in vain: wings is unknown" in caplog.text
+    assert "oracle rejected the fault: wings is unknown" in caplog.text
     assert stage.waited == pytest.approx(4.0)
 
 
@@ -187,7 +187,7 @@ def test_a_chapter_chosen_waits_for_services_that_start_beside_it() -> None:
         story.kill()
 
     assert first.startswith("oracle is down")
-    assert rest == "oracle is mended\n"
+    assert rest == "oracle has recovered\n"
 
 
 def free_port() -> int:
