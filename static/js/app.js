@@ -157,7 +157,7 @@ function handleSignedOut(typed = hasTypedInput()) {
     location.assign(`/sign-in/?next=${encodeURIComponent(location.pathname + location.search)}`);
   } else if (!document.querySelector("[data-sign-in]:not([hidden])")) {
     showToast(
-      "You are signed out, and nothing was changed. What you typed is kept: sign in in another tab, then press again.",
+      "You are signed out. Nothing was changed, and what you typed is kept. Sign in in another tab, then try again.",
       true,
     );
   }
@@ -210,12 +210,12 @@ async function sendIfReachable(form, submitter) {
   checking.delete(form);
   form.removeAttribute("aria-busy");
   if (!form.isConnected || (submitter && submitter.form !== form)) {
-    showToast("The page changed meanwhile, and nothing was sent. Look again.");
+    showToast("The page has changed in the meantime. Nothing was sent. Check it, then try again.");
   } else if (status === 401) handleSignedOut(true);
   else if (status === NO_RESPONSE) showToast("The console does not respond. Nothing was sent, and what you typed is kept.");
   else if (status >= 500) {
     unconfirmed.add(form);
-    showToast("The console does not respond well. Nothing was sent, and what you typed is kept: press again to send it nevertheless.");
+    showToast("The console returns errors. Nothing was sent, and what you typed is kept. Press again to send it anyway.");
   } else {
     confirmedForm = form;
     form.requestSubmit(submitter);
@@ -254,8 +254,8 @@ for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) 
     const { verb, path } = event.detail.requestConfig ?? {};
     if (isDialogRequest && (!status || status >= 500) && (verb === "get" || dialog.open)) {
       document.dispatchEvent(new CustomEvent("switchgear:no-response", { detail: { verb, path } }));
-    } else if (status === 403) showToast("You may not do that, or this page is too old: reload it.");
-    else showToast("The console did not respond. Nothing is known to have changed; look before you try again.");
+    } else if (status === 403) showToast("You have no permission for this, or this page is out of date. Reload it.");
+    else showToast("The console did not respond. We can't tell whether this went through. Check before you try again.");
   });
 }
 

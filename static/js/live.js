@@ -299,7 +299,7 @@ function preventIfStale(event) {
   if (!wanted || !isStale()) return;
   event.preventDefault();
   event.stopImmediatePropagation();
-  const message = `What is shown is not current since ${formatTime(asOf)}, so this waits: look again when it is. Engaging does not: press it, and it opens or says how to stop something without this page.`;
+  const message = `This page has not been current since ${formatTime(asOf)}. Try again once it is. You can still engage a switch.`;
   document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message } }));
   refresh();
 }

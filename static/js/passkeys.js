@@ -1,9 +1,9 @@
 // Passkeys: forms with data-passkey request a credential from the browser, and send it as `credential`.
 // data-passkey is "make" or "show"; the WebAuthn options are in data-options, or at the URL in data-ask.
 
-const FAILED = "The browser did not give a passkey. Try again, or use another way.";
+const FAILED = "The browser returned no passkey. Try again, or use another method.";
 /** @type {Record<string, string>} Texts for the names of errors. */
-const MESSAGES = { NotAllowedError: "It was cancelled, or took too long.", InvalidStateError: "This device has a passkey here already.", SecurityError: "Passkeys need HTTPS and a host name, or localhost." };
+const MESSAGES = { NotAllowedError: "Cancelled, or timed out. Try again.", InvalidStateError: "This device already has a passkey for this console.", SecurityError: "Passkeys need HTTPS and a host name, or localhost." };
 
 /** @param {string} text */
 function decodeBase64Url(text) {

@@ -29,10 +29,10 @@ function engage() {
   const keep = document.querySelector("#do-extend, #do-reconfirm");
   if (link) link.click();
   else if (keep) {
-    emit("toast", { message: "It is engaged already: this keeps it engaged for longer. To engage another, go to the switchboard first." });
+    emit("toast", { message: "This switch is already engaged, so you can extend it here. To engage another, go to the switchboard." });
     keep.click();
   } else if (document.body.dataset.mayOperate !== undefined) emit("open", { path: paths.get("e"), from: document.activeElement });
-  else emit("toast", { message: "Engaging takes the role of an operator, which you don't have. Ask somebody who has it." });
+  else emit("toast", { message: "Only operators engage switches. Ask an operator." });
 }
 
 /** @type {Record<string, () => void>} */
@@ -46,7 +46,7 @@ const SHORTCUTS = {
   a: () => {
     const forms = /** @type {HTMLFormElement[]} */ ([...document.querySelectorAll("form[data-abort]")]);
     if (forms.length === 1) forms[0].requestSubmit();
-    else emit("toast", { message: forms.length ? `${forms.length} ramps are under way here: press the button of one.` : "This page shows no ramp to abort." });
+    else emit("toast", { message: forms.length ? `This page shows ${forms.length} ramps. Use the button of the one to abort.` : "This page shows no ramp to abort." });
   },
 };
 

@@ -124,7 +124,7 @@ def test_a_console_that_answers_badly_holds_up_nothing_that_is_pressed_again(des
 
     page.route("**/find/part/**", lambda route: route.fulfill(status=503))
     button.click()
-    expect(page.get_by_text("press again to send it nevertheless")).to_be_visible()
+    expect(page.get_by_text("Press again to send it anyway")).to_be_visible()
     assert not Episode.objects.exists()
     button.click()
 

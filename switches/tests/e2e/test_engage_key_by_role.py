@@ -14,7 +14,7 @@ def test_e_of_a_viewer_says_why_nothing_opens(desks):
 
     page.keyboard.press("e")
 
-    expect(page.locator("#toasts")).to_contain_text("Engaging takes the role of an operator")
+    expect(page.locator("#toasts")).to_contain_text("Only operators engage switches")
 
 
 def test_e_on_the_page_of_an_engaged_switch_extends_that(desks):
@@ -25,4 +25,4 @@ def test_e_on_the_page_of_an_engaged_switch_extends_that(desks):
 
     dialog = page.get_by_role("dialog", name="Extend feature:nl2sql")
     expect(dialog).to_be_visible()
-    expect(page.locator(".toast")).to_contain_text("It is engaged already")
+    expect(page.locator(".toast")).to_contain_text("This switch is already engaged")

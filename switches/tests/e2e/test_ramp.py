@@ -95,7 +95,7 @@ def test_key_aborts_nothing_while_one_types_or_where_there_are_two(desks):
     page.wait_for_load_state()
     page.keyboard.press("a")
 
-    expect(page.locator(".toast")).to_contain_text("2 ramps are under way here")
+    expect(page.locator(".toast")).to_contain_text("This page shows 2 ramps")
     assert Ramp.objects.filter(live=True).count() == 2
 
 

@@ -29,7 +29,7 @@ def test_release_waits_while_stale_and_engaging_does_not(desks):
     release = page.get_by_role("link", name="Release segment:finance")
     expect(release).to_have_attribute("aria-disabled", "true")
     release.click(force=True)  # force: the button is disabled
-    expect(page.locator("#toasts")).to_contain_text("not current since")
+    expect(page.locator("#toasts")).to_contain_text("not been current since")
     expect(page.get_by_role("dialog")).to_be_hidden()
 
     page.keyboard.press("e")
