@@ -129,7 +129,7 @@ def _choose_headline(trips: int, is_grave: bool, counts: BreakerBoardCounts) -> 
         return f"{trips:,} breaker trip{'' if trips == 1 else 's'}"
     if counts.in_the_dark:
         return f"{counts.in_the_dark:,} critical dependencies without reports"
-    return "No breaker reports"
+    return "No breakers reporting"
 
 
 def _trips_in_words(

@@ -146,7 +146,7 @@ class ExtendForm(_HowLongForm):
         elif how_long in OFFERED_DURATIONS:
             shown = self.get_text("present")
             if shown and (present is None or shown != timestamp(present)):
-                message = "Its expiry changed in the meantime. Look at the new times and try again."
+                message = "Its expiry changed in the meantime. Check the new times and try again."
                 raise InvalidInput({"expires_in": [message]})
             until = max(present or now, now) + durations.parse(how_long)
         if until and until > now + MAX_DURATION:

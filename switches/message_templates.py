@@ -85,14 +85,14 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "switch.released",
         "✅",
-        "{switch} released: services are told to let its traffic flow",
+        "{switch} released: services are told to allow its traffic",
         (("By", "by"), ("Why", "said"), ("Was engaged because", "reason")),
         incident_action="resolve",
     ),
     MessageTemplate(
         "switch.undone",
         "↩️",
-        "Engagement of {switch} undone: services are told to let its traffic flow",
+        "Engagement of {switch} undone: services are told to allow its traffic",
         (("By", "by"), ("Was engaged because", "reason")),
         incident_action="resolve",
     ),

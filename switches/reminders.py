@@ -13,11 +13,11 @@ HOUR = timedelta(hours=1)
 EXPIRY_EFFECTS = {
     "hold": "At expiry it stays engaged and becomes OVERDUE. Extend or release it before.",
     "ramp": (
-        "At expiry a ramp starts, unless a safety rule forbids it: services let 5, 25 and 100 % of"
-        " its traffic flow. Extend it to keep it engaged."
+        "At expiry a ramp starts, unless a safety rule forbids it: services allow 5, 25, then 100 %"
+        " of its traffic. Extend it to keep it engaged."
     ),
     "release": (
-        "At expiry it is released, unless a safety rule forbids it: services let its traffic flow."
+        "At expiry it is released, unless a safety rule forbids it: services allow its traffic."
         " Extend it to keep it engaged."
     ),
 }

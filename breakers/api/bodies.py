@@ -85,7 +85,7 @@ class ServiceBody(EmptyBody):
     runbook_url = Text(required=False)
     notes = Text(required=False)
     level = serializers.JSONField(
-        required=False, help_text="Degradation level while the service is away: 1, 2 or 3."
+        required=False, help_text="Degradation level while the service is down: 1, 2 or 3."
     )
     loses = serializers.JSONField(required=False, help_text="List of functions that are lost.")
     keeps = serializers.JSONField(required=False, help_text="List of functions that still work.")

@@ -173,7 +173,7 @@ class ServiceShape(Resource[Service]):
 
     probe_url = serializers.CharField(help_text="tcp://host:port, http://… or https://….")
     loses = serializers.ListField(
-        child=serializers.CharField(), help_text="Functions lost while the service is away."
+        child=serializers.CharField(), help_text="Functions lost while the service is down."
     )
     keeps = serializers.ListField(
         child=serializers.CharField(), help_text="Functions that work without the service."
@@ -181,7 +181,7 @@ class ServiceShape(Resource[Service]):
     used_by = serializers.ListField(child=serializers.CharField())
     kind = serializers.ChoiceField(Service.Kind.values)
     level = serializers.IntegerField(
-        help_text="Degradation level of the installation while the service is away."
+        help_text="Degradation level of the installation while the service is down."
     )
     retry = serializers.DictField(help_text="Retry settings of a worker.")
     changed_at = TimestampField()

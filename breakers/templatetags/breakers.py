@@ -29,8 +29,8 @@ STATES = {
     "closed": ("breaker-closed", "Closed", "released"),
     "unknown": ("unknown", "Not reported", "quiet"),
     "failing": ("warning", "Closed, failing", "pending"),
-    "away": ("critical", "Away", "engaged"),
-    "there": ("check", "Answers", "released"),
+    "away": ("critical", "Down", "engaged"),
+    "there": ("check", "Responds", "released"),
 }
 RELATIONS = {"up": "affected by its failure", "down": "needed by it"}
 # mode → word, description

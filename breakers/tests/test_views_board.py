@@ -232,7 +232,7 @@ def test_samples_that_were_never_reported_are_no_warning():
 
     html = page(browser_as("viewer").get("/breakers/"))
 
-    assert headline(html) == "No breaker reports"
+    assert headline(html) == "No breakers reporting"
     assert "headline__warn" not in html
     assert "2 dependencies, 2 unused samples." in text(html)
 

@@ -208,7 +208,7 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
 
     html = page(browser_as("viewer").get("/breakers/infrastructure/"))
 
-    assert "1 away" in text(html)
+    assert "1 down" in text(html)
     assert html.index("Neo4j") < html.index("Redis") < html.index("Unasked")
     assert "Lost: NL2SQL" in text(html)
     assert "Still works: Cases" in text(html)
@@ -220,7 +220,7 @@ def test_infrastructure_shows_what_is_away_first_and_what_goes_on():
         (None, "Not checked yet"),
         ({"error": "inside is not on the public internet"}, "Not allowed to check"),
         ({"error": "connection failed", "failures": 2}, "No response"),
-        ({"took_ms": 1.2}, "Answers"),
+        ({"took_ms": 1.2}, "Responds"),
     ],
 )
 def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, message):
@@ -233,9 +233,9 @@ def test_infrastructure_says_what_a_probe_knows_and_no_more(probe, message):
 
     page_text = text(page(browser_as("viewer").get("/breakers/infrastructure/")))
 
-    words = ("Not checked yet", "Not allowed to check", "No response", "Answers")
+    words = ("Not checked yet", "Not allowed to check", "No response", "Responds")
     assert [word for word in words if word in page_text] == [message]
-    assert ("No outage detected" in page_text) == (message == "Answers")
+    assert ("No outage detected" in page_text) == (message == "Responds")
     assert (probe or {}).get("error", "") in page_text
 
 

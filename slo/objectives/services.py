@@ -133,7 +133,7 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
     Slo.objects.bulk_create([new], ignore_conflicts=True)
     slo = _lock_slo(name)
     if slo is None or slo.created_at != now or documents.to_document(slo) != document:
-        raise Conflict(f"Someone else just created {name}. Look at it first.")
+        raise Conflict(f"Someone else just created {name}. Open it first.")
     return slo
 
 

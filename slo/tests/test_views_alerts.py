@@ -220,13 +220,13 @@ def test_alert_of_a_switch_says_how_it_stands_now_in_words_for_people():
         kind="threshold", rule="switch_engaged", subject="experiment:rag-v2", severity="critical",
         summary="The switch experiment:rag-v2 was engaged by slo:oracle-answers", opened_at=now,
         firing_at=now, path="/switches/experiment/rag-v2/", evidence=begun,
-        latest={**begun, "stands": "ramping, 5 % flows", "allow_percent": 5.0},
+        latest={**begun, "stands": "ramping, 5 % allowed", "allow_percent": 5.0},
     )  # fmt: skip
 
     html = get_page(f"/alerts/{one.pk}/")
 
     content = text(html)
-    assert "Now ramping, 5 % flows" in content
+    assert "Now ramping, 5 % allowed" in content
     assert "24 Nov 2026 08:25:24 UTC" in content
     assert "let through 0 %" in content
     for machine in ("08:25:24.137867", "limit 0", "system:slo:oracle-answers", "stands"):

@@ -6,10 +6,10 @@ from typing import Any
 FIELDS = ("name", "title", "metric", "statistic", "window", "value", "min_events", "severity")
 # fmt: off
 _ROWS: tuple[tuple[str | float, ...], ...] = (
-    ("e2e_latency", "Slow answers: the 95th percentile from end to end",
+    ("e2e_latency", "Slow responses: 95th percentile, end to end",
      "latency_ms:e2e", "p95", "5m", 5000.0, 20, "warning"),
     ("timeout_rate", "Calls that time out", "timeout_rate", "rate", "5m", 0.01, 20, "warning"),
-    ("retry_rate", "Calls that are repeats", "retry_rate", "rate", "5m", 0.10, 20, "info"),
+    ("retry_rate", "Calls that are retries", "retry_rate", "rate", "5m", 0.10, 20, "info"),
     ("breaker_open", "A breaker has tripped", "breaker_open", "count", "", 0.0, 1, "warning"),
     ("switch_engaged", "A switch is engaged", "switch_engaged", "now", "", 0.0, 1, "critical"),
     ("fallback_rate", "Calls that fall back", "fallback_rate", "rate", "5m", 0.05, 20, "warning"),

@@ -113,7 +113,7 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdR
     ThresholdRule.objects.bulk_create([new], ignore_conflicts=True)
     rule = _lock_rule(name)
     if rule is None or rule.changed_at != now or rules.to_document(rule) != document:
-        raise Conflict(f"Someone else just created {name}. Look at it first.")
+        raise Conflict(f"Someone else just created {name}. Open it first.")
     return rule
 
 

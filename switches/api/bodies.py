@@ -38,7 +38,7 @@ class ReconfirmBody(EmptyBody):
 
 
 class ReleaseBody(EmptyBody):
-    justification = Text(help_text="Why traffic may flow again.")
+    justification = Text(help_text="Why traffic can be allowed again.")
     mode = Text(required=False, help_text=f"One of {', '.join(MODES)}.")
     plan = serializers.JSONField(
         required=False,

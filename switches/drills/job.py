@@ -33,7 +33,9 @@ NO_INSTANCES = (
     "No drill instance has reported in the last 30 seconds. Check that the drill instances are "
     "running, and that they report under these names."
 )
-TOO_LATE = "The worker was away when the drill ended, so its effect was not measured ({part})."
+TOO_LATE = (
+    "The worker was not running when the drill ended, so its effect was not measured ({part})."
+)
 SKIPPED = StepPassed({"skipped": True})
 
 

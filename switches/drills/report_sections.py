@@ -36,9 +36,9 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
         total=total,
         tone="warn" if total else "good",
         headline=f"{pluralize(total, 'switch')} without a passed drill in 90 days",
-        summary=f"{pluralize(total, 'switch')} not proven in the last 90 days, {never:,} of them "
-        "never. Start a drill, or schedule one.",
-        empty="No switch lacks a passed drill in the last 90 days.",
+        summary=f"{pluralize(total, 'switch')} without a passed drill in the last 90 days; "
+        f"{never:,} never passed one. Start a drill, or schedule one.",
+        empty="No switches are due for a drill.",
         switch="pk",
         owner="owner",
         last_proven_at="last_proven_at",

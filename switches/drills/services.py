@@ -146,7 +146,7 @@ def remove_mark(*, pattern: str, actor: Actor, now: datetime) -> None:
         head = publication.lock()
         deleted, _ = DrillMark.objects.filter(pattern=pattern.strip().replace("\x00", "")).delete()
         if not deleted:
-            raise NotFound(f"{pattern.strip()} is not marked.")
+            raise NotFound(f"{pattern.strip()} is not a drill instance.")
         transitions.forget_mark(pattern.strip())
         _record_mark_change("drill.unmarked", pattern.strip(), head, actor, now)
 

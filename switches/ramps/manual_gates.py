@@ -40,7 +40,7 @@ def request_approval(ramp: Ramp, index: int, now: datetime) -> None:
     if earlier.exclude(state=Approval.State.VOID).exists():
         return
     shares = [descriptions.format_percent(step["percent"]) for step in ramp.plan[index:]]
-    then = f"go on to {shares[1]}" if shares[1:] else "release it"
+    then = f"advance to {shares[1]}" if shares[1:] else "release it"
     kind: Any = ramp.requested_by_type
     approvals.request_approval(
         kind=Approval.Kind.RAMP_GATE,
@@ -95,7 +95,7 @@ def find_answers(questions: Sequence[GateQuestion], now: datetime) -> list[GateA
 
 KIND = GateKind(
     name="manual",
-    label="A person",
+    label="Manual approval",
     summary="a person's approval",
     passes_when="someone approves; requested under *Approvals* at the end of the step",
     fields=(

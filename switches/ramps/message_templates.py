@@ -71,7 +71,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "ramp.failed",
         "🚨",
-        "{switch} still lets {percent} % flow: its ramp FAILED and could not be stopped",
+        "{switch} still allows {percent} %: its ramp FAILED and could not be stopped",
         (("Why", "said"), ("What to do", "to_do"), _WHY_ENGAGED),
         severity="critical",
         buttons=ABORT_BUTTON,

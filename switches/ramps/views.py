@@ -197,7 +197,7 @@ def _describe_done(verb: str, ramp: Ramp) -> str:
     if verb == "resume":
         return f"Ramp of {ramp.switch_id} resumed."
     if not ramp.live:
-        return f"{ramp.switch_id} released: services are told to let traffic flow."
+        return f"{ramp.switch_id} released: services are told to allow its traffic."
     return f"Step {ramp.job.step_index + 1} started: {share} of {ramp.switch_id} is allowed."
 
 

@@ -20,6 +20,7 @@ from controlplane.core.outbox import services as outbox
 from controlplane.core.roles import Power
 from switches.models import WeeklyReport
 from switches.report import compose, weeks
+from switches.report.section_rows import pluralize
 from switches.report.weeks import Week
 
 KIND = "report"
@@ -248,7 +249,9 @@ def _build_facts(report: WeeklyReport) -> dict[str, Any]:
     return {
         "week": report.week,
         "kind": "" if report.final else ", so far",
-        "headline": f"{bad} to settle" if bad else HEADLINES[acting[0]["tone"] if acting else GOOD],
+        "headline": f"action needed in {pluralize(bad, 'section')}"
+        if bad
+        else HEADLINES[acting[0]["tone"] if acting else GOOD],
         **{
             f"line_{number}": f"{section['title']}: {section['summary']}"
             for number, section in enumerate(acting[:MAX_LINES], 1)

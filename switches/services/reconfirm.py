@@ -77,7 +77,7 @@ def call_for_reconfirmation(now: datetime) -> int:
     return batches.process_each(
         due,
         lambda episode: _escalate(episode.pk, now, quietly=episode.pk in together),
-        "some episodes could not be called for",
+        "some reminders to re-confirm failed",
     )
 
 

@@ -59,7 +59,7 @@ def request_approval(request: ReleaseRequest, actor: Actor, now: datetime) -> Ap
     approval = approvals.request_approval(
         kind=kind,
         target=switch.pk,
-        summary=f"Release {switch.pk}{by}: services let all traffic flow again",
+        summary=f"Release {switch.pk}{by}: services allow all traffic again",
         diff={
             "episode": episode.pk,
             "state": [episode.state.value, "released"],

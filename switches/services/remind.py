@@ -18,7 +18,7 @@ from switches.scopes import overdue_severity
 
 MINUTE = timedelta(minutes=1)
 MAX_AT_ONCE = 500
-FAILING = "some could not be reminded of"
+FAILING = "some reminders failed"
 TO_RECONFIRM = "It stays engaged and must be re-confirmed every week."
 
 

@@ -18,8 +18,8 @@ MAX_SHOWN_EVIDENCE_LENGTH = 8000  # characters; the API has all of it
 OUTCOMES = {
     "tripped": ("trip", "Tripped", "engaged"),
     "duplicate": ("copy", "Repeat", "quiet"),
-    "engaged": ("engaged", "Engaged already", "quiet"),
-    "person": ("person", "Left to a person", "pending"),
+    "engaged": ("engaged", "Already engaged", "quiet"),
+    "person": ("person", "Escalated", "pending"),
     "refused": ("close", "Refused", "quiet"),
 }
 

@@ -159,7 +159,7 @@ class TestShell:
 
         output = capsys.readouterr().out
         assert "1 stopped reporting in the last 5 minutes without confirming" in output
-        assert "past its expiry: instances may let traffic flow by themselves" in output
+        assert "past its expiry: instances may allow traffic on their own" in output
 
 
 class TestPreview:

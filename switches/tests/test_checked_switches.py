@@ -117,7 +117,7 @@ def test_empty_board_does_not_claim_that_there_are_no_switches():
 
     html = text(page(browser_as("viewer").get("/")))
 
-    assert "none was ever engaged" in html
+    assert "none has ever been engaged" in html
     assert "No switches yet" not in html
 
 

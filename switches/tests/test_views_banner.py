@@ -45,7 +45,7 @@ def test_ramping_global_switch_says_how_much_flows():
     engaged("global:all")
     Episode.objects.update(allow_percent=25)
 
-    assert "25 % of all traffic may flow" in page(browser_as("viewer").get("/audit/"))
+    assert "25 % of all traffic allowed" in page(browser_as("viewer").get("/audit/"))
 
 
 @pytest.mark.parametrize("path", PAGES)

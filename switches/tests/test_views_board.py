@@ -227,7 +227,7 @@ def test_nobody_keeps_a_copy_of_what_was_seen():
 
 
 @pytest.mark.parametrize(
-    ("known", "expected"), [(1, "The 1 known switch is released."), (2, "All 2 known switches")]
+    ("known", "expected"), [(1, "The only known switch is released."), (2, "All 2 known switches")]
 )
 def test_known_switches_are_counted_in_words_that_fit(known, expected):
     for number in range(known):

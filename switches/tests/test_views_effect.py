@@ -93,7 +93,7 @@ class TestPanel:
 
         page_text = read_effect(browser_as("viewer"))
 
-        assert "Applied by all 2 instances heard from" in page_text
+        assert "Applied by all 2 reporting instances" in page_text
         assert "has confirmed version 1, in which segment:finance is engaged" in page_text
         assert "blocks" not in page_text
         assert "may still" not in page_text

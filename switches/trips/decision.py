@@ -179,7 +179,7 @@ def _check_ramp(
         return None
     return TripDecision(
         DUPLICATE,
-        f"{open_episode.ramped_by} started a ramp of {switch} knowing this alert, received "
+        f"{open_episode.ramped_by} started a ramp of {switch} despite this alert, received "
         f"{_format_time(earlier.at)}. The ramp's gates or a person decide.",
     )
 
@@ -191,7 +191,7 @@ def _check_release(switch: str, history: TripHistory, now: datetime) -> TripDeci
     """
     if (release := history.release) is None:
         return None
-    text = f"{release.by} released {switch} at {_format_time(release.at)} knowing this alert."
+    text = f"{release.by} released {switch} at {_format_time(release.at)} despite this alert."
     if not release.resolved:
         return TripDecision(
             REFUSED,

@@ -100,7 +100,7 @@ def undo(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         )
     except Conflict as conflict:
         return show_refusal(request, f"{scope}:{key}", "Not undone", conflict)
-    message = f"Undone: {scope}:{key} is released again, and services are told to let traffic flow."
+    message = f"Undone: {scope}:{key} is released; services are told to allow its traffic."
     return respond_done(request, message, reverse("switch_page", args=[scope, key]))
 
 

@@ -17,7 +17,7 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <h1>Switchgear data plane</h1>
-<p>This process answers services from memory. It has no console and changes nothing.</p>
+<p>This process serves switch states from memory. It has no console and can't change anything.</p>
 <p><strong>{status}</strong></p>
 <h2>Level {level}: {name}</h2>
 {causes}
@@ -26,14 +26,14 @@ _PAGE = """<!doctype html>
 <code>POST /api/v1/check</code>, <code>/ofrep/v1/evaluate/flags</code>,
 <code>GET /api/v1/config</code>, <code>/api/v1/degradation</code>.
 Without: <code>GET /health/ready/data</code>.
-What was engaged stays engaged and what was released flows, also while PostgreSQL and Redis are
-away.</p>
+Engaged switches keep blocking, and released ones allow traffic, even while PostgreSQL and Redis
+are down.</p>
 <h2>To stop something</h2>
 <p>Use the console. If it does not respond, on its server:</p>
 <pre>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</pre>
-<p>That needs PostgreSQL. Until it is back, stop the traffic where it enters: scale the service to
-zero, close its route, or set its own switch. A service that uses our client library is stopped by
-<code>SWITCHGEAR_FORCE_ENGAGED=segment:KEY</code> in its environment and a restart.</p>
+<p>That needs PostgreSQL. Until it is back, stop traffic at its entry: scale the service to
+zero, close its route, or set its own switch. To stop a service that uses the client library,
+set <code>SWITCHGEAR_FORCE_ENGAGED=segment:KEY</code> in its environment and restart it.</p>
 </body>
 </html>
 """

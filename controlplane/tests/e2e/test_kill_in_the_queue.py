@@ -76,7 +76,7 @@ def test_no_waiting_call_reaches_the_provider_after_a_kill(chromium, tmp_path, k
             engage_chat(page)
             refused = json.loads(chat.stdout.readline())
             applied = page.locator("#effect-dialog")
-            expect(applied).to_contain_text("Applied by the 1 instance heard from")
+            expect(applied).to_contain_text("Applied by the only reporting instance")
             page.screenshot(path=tmp_path / f"{kind}.png")
         desk.context.close()
 

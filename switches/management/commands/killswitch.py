@@ -223,7 +223,7 @@ def _describe_effect(effect: SwitchEffect) -> Iterator[str]:
     if effect.silent_total:
         yield f"{effect.silent_total} stopped reporting in the last 5 minutes without confirming"
     if effect.past_expiry:
-        yield "past its expiry: instances may let traffic flow by themselves"
+        yield "past its expiry: instances may allow traffic on their own"
     if effect.measured:
         plural = "" if effect.measured == 1 else "s"
         yield (

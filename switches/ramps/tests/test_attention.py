@@ -82,7 +82,7 @@ def test_one_that_waits_for_a_person_is_told_of_as_an_approval():
     assert ramps.list_holding_ramps(now + 7 * MINUTE) == []
     (item,) = [item for item in everything(now + 7 * MINUTE) if "feature:chat" in item.title]
     assert item.kind == "approval"
-    assert "Ramp of feature:chat: go on to 25 %, after 5 %" in item.title
+    assert "Ramp of feature:chat: advance to 25 %, after 5 %" in item.title
     assert item.path.startswith("/approvals/")
 
 

@@ -251,7 +251,7 @@ def test_manual_gate_approved_in_slack_lets_the_ramp_go_on_at_its_next_look(slac
     later(301)
     deliver()
     asked = asked_in_slack(slack)
-    assert "Ramp of feature:chat: go on to 25 %, after 5 %" in asked["text"]
+    assert "Ramp of feature:chat: advance to 25 %, after 5 %" in asked["text"]
     value = json.loads(buttons(asked)["approve"]["value"])
 
     reply = in_slack("approver", "ada").press("approve", value)

@@ -43,9 +43,9 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
         "/trips/",
         total=len(rows),
         tone="warn" if waiting else "good",
-        headline=f"{pluralize(waiting, 'trip')} left to a person",
+        headline=f"{pluralize(waiting, 'trip')} escalated to a person",
         summary=f"{pluralize(total, 'automatic trip')}; {tripped:,} engaged a switch, "
-        f"{waiting:,} left to a person.",
+        f"{waiting:,} escalated to a person.",
         empty="No automatic trips.",
         policy=lambda row: row["policy__trigger"] or "none matched",
         outcome="outcome",

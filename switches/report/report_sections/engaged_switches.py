@@ -205,7 +205,7 @@ def _describe_state(episode: Episode) -> str:
     if episode.ended_at is not None:
         return "released since"
     if episode.state == SwitchState.RAMPING:
-        return f"ramping, {descriptions.format_percent(episode.allow_percent)} flows"
+        return f"ramping, {descriptions.format_percent(episode.allow_percent)} allowed"
     return "overdue" if episode.overdue else episode.state.value
 
 

@@ -140,7 +140,7 @@ def _summarize_flow(counts: dict[str, Any]) -> str:
     if not counts["count"]:
         return f"{text}."
     median, longest = (durations.format_readable(counts[name]) for name in ("median", "longest"))
-    return f"{text}; half of those lasted up to {median}, the longest {longest}."
+    return f"{text}; duration: median {median}, longest {longest}."
 
 
 def _count_by_day(days: Days) -> dict[str, Count]:

@@ -245,7 +245,7 @@ def test_the_digest_names_the_worst_first_and_leads_to_the_page(by_bot):  # noqa
 
     message = render("report.ready", list_messages()[0].payload)
     labels = dict(message.lines)
-    assert message.title == "Weekly report 2026-W47: 1 to settle"
+    assert message.title == "Weekly report 2026-W47: action needed in 1 section"
     assert labels["First"].startswith("Forgotten switches: 1 switch engaged")
     assert labels["Then"].startswith("Vague reasons: 1 switch")
     assert "Engaged at the end of the week: 2" in labels["In numbers"]

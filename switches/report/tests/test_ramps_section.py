@@ -135,4 +135,4 @@ def test_what_ramps_at_the_end_of_the_week_stands_there_with_its_share():
 
     (row,) = cells(compose(WEEK, make_moment(6, 0, 1)), "active")
 
-    assert row["now"] == "ramping, 25 % flows"
+    assert row["now"] == "ramping, 25 % allowed"

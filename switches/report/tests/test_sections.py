@@ -173,7 +173,7 @@ def test_the_week_is_told_with_its_median_its_longest_and_who_did_it():
     content = compose_week()
 
     assert section(content, "flow")["summary"] == (
-        "4 episodes began and 3 ended; half of those lasted up to 3 h, the longest 30 h."
+        "4 episodes began and 3 ended; duration: median 3 h, longest 30 h."
     )
     assert [row["stood_seconds"] // 3600 for row in cells(content, "flow")] == [30, 3, 1]
     (who,) = cells(content, "who")
@@ -224,7 +224,7 @@ def test_trips_approvals_and_reviews_are_counted():
     content = compose_week()
 
     assert section(content, "trips")["summary"] == (
-        "3 automatic trips; 2 engaged a switch, 1 left to a person."
+        "3 automatic trips; 2 engaged a switch, 1 escalated to a person."
     )
     assert [(row["outcome"], row["trips"], row["repeated"]) for row in cells(content, "trips")] == [
         ("tripped", 2, 4),

@@ -74,7 +74,7 @@ def test_page_says_what_is_broken_and_what_is_at_its_limit():
     assert "2 are engaged, 1 more than allowed." in shown
     assert "one Violated" in shown
     assert "two At its limit" in shown
-    assert "kept Protects" in shown
+    assert "kept Protected" in shown
 
 
 def test_no_rules_yet_says_what_they_are_for():

@@ -34,7 +34,7 @@ def test_refusal_leads_to_the_glass_with_the_keyboard_alone(desks):
 
     await_taps(page)
     page.locator("#glass > summary").press("Enter")
-    reason = page.get_by_label("Why the rule has to yield now")
+    reason = page.get_by_label("Why the rule must be overridden")
     reason.press_sequentially("urgent")
     await_taps(page)
     page.get_by_role("button", name="Break glass and engage").press("Enter")
@@ -62,7 +62,7 @@ def test_without_a_script_the_glass_breaks_too(desks):
     page.get_by_label("Reason", exact=True).fill(REASON)
     page.get_by_role("button", name="Engage segment:second").click()
     page.locator("#glass > summary").click()
-    page.get_by_label("Why the rule has to yield now").fill(WHY)
+    page.get_by_label("Why the rule must be overridden").fill(WHY)
     page.get_by_role("button", name="Break glass and engage").click()
 
     expect(page).to_have_url(re.compile("/switches/segment/second/$"))

@@ -108,7 +108,7 @@ def test_what_a_machine_has_stopped_meanwhile_links_to_its_page():
 
     content = page(browser_as("operator").get(PAGE))
 
-    assert "Engaged for now" in content
+    assert "Open switch" in content
     assert "/switches/engage/?scope=segment" not in content
 
 
