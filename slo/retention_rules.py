@@ -28,7 +28,7 @@ HOURS = _purged_rule(
     where=_OLD.format(least=retention.MIN_DAYS, more=retention.EXTRA_DAYS),
     since="to_timestamp(nullif(greatest(hour, 0), 0) * 3600.0)",
     why="Counts by the minute, as far back as any budget needs.",
-    exempt=f"Minutes within an SLO's window and {retention.EXTRA_DAYS} days; totals, for ever.",
+    exempt=f"Minutes within an SLO's window and {retention.EXTRA_DAYS} days; totals, forever.",
 )
 SAMPLES = RetentionRule(
     name="slo-samples",

@@ -31,7 +31,7 @@ MESSAGE_TEMPLATES.register(
             ("Selected", "chosen"),
             ("Already gone", "gone"),
             ("Skipped", "skipped"),
-            ("Because", "why"),
+            ("Skipped because", "why"),
             ("By", "by"),
             ("Reason", "reason"),
         ),

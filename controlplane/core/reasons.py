@@ -47,7 +47,7 @@ def find_reason_problems(reason: str) -> list[str]:
         return problems
     if (columns := count_columns(reason)) < MIN_COLUMNS:
         problems.append(
-            f"The reason is too short: {columns} columns of at least {MIN_COLUMNS} "
+            f"The reason is too short: {columns} of at least {MIN_COLUMNS} characters "
             f"(wide characters such as Hangul count twice). {STOP_ADVICE}"
         )
     elif is_vague(reason):

@@ -34,7 +34,7 @@ GET /dependencies/{caller}/{callee}/ get_dependency Get a dependency
 PUT /dependencies/{caller}/{callee}/ put_dependency Register or replace a dependency
 DELETE /dependencies/{caller}/{callee}/ delete_dependency Remove a dependency
 PUT /dependencies/{caller}/{callee}/override set_override Force a breaker's mode
-DELETE /dependencies/{caller}/{callee}/override clear_override End a breaker's override
+DELETE /dependencies/{caller}/{callee}/override clear_override Remove a breaker's override
 POST /dependencies/{caller}/{callee}/override/undo undo_override Undo your own override
 GET /dlq/ list_dead_letter_streams List streams of dead letters
 GET /dlq/archive/ list_archived_letters List archived dead letters
@@ -58,9 +58,9 @@ POST /dlq/streams/{name}/messages/{entry_id}/retry retry_letter Retry a dead let
 POST /dlq/streams/{name}/messages/{entry_id}/reveal reveal_letter Reveal a dead letter's payload
 GET /drills/ list_drills List drills
 POST /drills/ start_drill Start or schedule a drill
-GET /drills/instances/ list_drill_instances List instances marked for drills
-POST /drills/instances/ mark_drill_instances Mark instances for drills
-DELETE /drills/instances/ unmark_drill_instances Unmark instances for drills
+GET /drills/instances/ list_drill_instances List drill instances
+POST /drills/instances/ mark_drill_instances Add drill instances
+DELETE /drills/instances/ unmark_drill_instances Remove drill instances
 GET /drills/schedules/ list_drill_schedules List scheduled drills
 DELETE /drills/schedules/{scope}/{key}/ delete_drill_schedule Delete a drill schedule
 GET /drills/{drill_id}/ get_drill Get a drill
@@ -99,7 +99,7 @@ GET /rules/ list_rules List safety rules
 POST /rules/ propose_rule Propose a safety rule
 GET /rules/{rule_id}/ get_rule Get a safety rule
 PUT /rules/{rule_id}/ propose_rule_change Propose a change to a safety rule
-DELETE /rules/{rule_id}/ propose_rule_removal Propose to remove a safety rule
+DELETE /rules/{rule_id}/ propose_rule_removal Propose the removal of a safety rule
 GET /samples/ list_samples List the sample configuration
 POST /samples/clear clear_samples Clear the sample configuration
 POST /samples/load load_samples Load the sample configuration
@@ -118,27 +118,27 @@ PUT /slos/{name}/ put_slo Create or replace an SLO
 DELETE /slos/{name}/ delete_slo Delete an SLO
 POST /slos/{name}/backtest backtest_slo Backtest an SLO's rules
 GET /slos/{name}/exclusions/ list_exclusions List an SLO's exclusions
-POST /slos/{name}/exclusions/ create_exclusion Exclude a time span from an SLO
-DELETE /slos/{name}/exclusions/{exclusion_id}/ delete_exclusion End an exclusion
+POST /slos/{name}/exclusions/ create_exclusion Exclude a time range from an SLO
+DELETE /slos/{name}/exclusions/{exclusion_id}/ delete_exclusion Remove an exclusion
 GET /slos/{name}/series get_slo_series Get an SLO's time series
 GET /slos/{name}/status get_slo_status Get an SLO's status
 GET /snapshot get_snapshot Poll the snapshot of switches
 GET /snapshot/stream stream_snapshots Stream snapshots
 GET /switches/ list_switches List switches
-POST /switches/trip trip_switch Trip a switch as an automation
+POST /switches/trip trip_switch Trip a switch from a monitor
 GET /switches/{scope}/{key}/ get_switch Get a switch
 PATCH /switches/{scope}/{key}/ describe_switch Update a switch's owner and runbook
 POST /switches/{scope}/{key}/acknowledge acknowledge_switch Acknowledge an engaged switch
 GET /switches/{scope}/{key}/calls list_switch_calls List a switch's blocked and allowed calls
-GET /switches/{scope}/{key}/comments/ list_switch_comments List the comments on a latest episode
-POST /switches/{scope}/{key}/comments/ comment_switch Comment on a latest episode
+GET /switches/{scope}/{key}/comments/ list_switch_comments List the comments on the latest episode
+POST /switches/{scope}/{key}/comments/ comment_switch Comment on the latest episode
 POST /switches/{scope}/{key}/engage engage_switch Engage a switch
 POST /switches/{scope}/{key}/extend extend_switch Extend a switch's expiry
 GET /switches/{scope}/{key}/history list_switch_episodes List a switch's episodes
 GET /switches/{scope}/{key}/preview preview_switch Preview a switch's blast radius
-POST /switches/{scope}/{key}/reconfirm reconfirm_switch Reconfirm a permanent switch
+POST /switches/{scope}/{key}/reconfirm reconfirm_switch Re-confirm a permanent switch
 POST /switches/{scope}/{key}/release release_switch Release a switch
-POST /switches/{scope}/{key}/undo undo_engage Undo your own engage
+POST /switches/{scope}/{key}/undo undo_engage Undo your own engagement
 GET /targets/ list_targets List notification targets
 POST /targets/ create_target Create a notification target
 GET /targets/{target_id}/ get_target Get a notification target
@@ -152,7 +152,7 @@ PUT /thresholds/{name}/ put_threshold Create or replace a threshold rule
 DELETE /thresholds/{name}/ delete_threshold Delete a threshold rule
 GET /tokens/ list_tokens List API tokens
 POST /tokens/ create_token Create an API token
-POST /tokens/{token_id}/hand-over hand_over_token Hand an API token over
+POST /tokens/{token_id}/hand-over hand_over_token Transfer an API token
 POST /tokens/{token_id}/revoke revoke_token Revoke an API token
 GET /trip-policies/ get_trip_policies Get the trip policies
 PUT /trip-policies/ put_trip_policies Replace the trip policies

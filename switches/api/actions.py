@@ -112,7 +112,7 @@ class UndoView(ActionView):
     @extend_schema(request=UndoBody, responses=SwitchActionShape)
     @mutation(UndoBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime, **switch: Any) -> Done:
-        """Undo your own engage within 30 seconds, if nothing changed since."""
+        """Undo your own engagement within 30 seconds, if nothing changed since."""
         services.undo(**switch, actor=actor, now=now)
         return _respond_with_effect(read_switch_resource(**switch), switch)
 

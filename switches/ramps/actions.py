@@ -61,7 +61,7 @@ def _advance(
     _check_request(actor, reason)
     if actor.type != "system" and actor.role not in ADVANCING_ROLES:
         raise Forbidden("Skipping a dwell time or a gate requires the role approver.")
-    found = _lock_live(ramp_id, now, "go on", {Job.State.RUNNING, Job.State.HOLDING})
+    found = _lock_live(ramp_id, now, "be advanced", {Job.State.RUNNING, Job.State.HOLDING})
     if step_index != found.index:
         raise _explain_advanced(found, now)
     # Stored results are from a worker's last evaluation; a gate may have failed since.

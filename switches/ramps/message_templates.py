@@ -31,7 +31,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "ramp.held",
         "✋",
-        f"{_WHERE}: it HOLDS",
+        f"{_WHERE}: on HOLD",
         (("Why", "said"), ("Engaged again unless it continues by", "held_until_at"), _WHY_ENGAGED),
         severity="warning",
         buttons=ABORT_BUTTON,
@@ -92,7 +92,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "ramps.held",
         "✋",
-        "More ramps that HOLD: {count}",
+        "More ramps on HOLD: {count}",
         (("Ramps", "list"), ("First reason", "first_said")),
         severity="warning",
     ),

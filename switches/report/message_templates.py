@@ -12,7 +12,7 @@ MESSAGE_TEMPLATES.register(
             ("Then", "line_2"),
             ("And", "line_3"),
             ("Also", "line_4"),
-            ("In numbers", "counts"),
+            ("Counts", "counts"),
             ("Environment", "environment"),
             ("Audit anchor", "anchor"),
         ),
@@ -21,7 +21,7 @@ MESSAGE_TEMPLATES.register(
         "report.unsigned",
         "🖊️",
         "Weekly report {week} is not signed off yet: {headline}",
-        (("First", "line_1"), ("Then", "line_2"), ("In numbers", "counts")),
+        (("First", "line_1"), ("Then", "line_2"), ("Counts", "counts")),
         severity="warning",
     ),
     MessageTemplate(

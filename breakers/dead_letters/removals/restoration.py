@@ -115,7 +115,7 @@ def _finish_restore(pk: int, now: datetime) -> bool:
     if departure is None:
         return False
     if departure.restored_at is None or departure.restored_at <= now - execution.NOTED_FOR:
-        return _withdraw_restore(departure, "It is no longer known if it was restored.", now)
+        return _withdraw_restore(departure, "It is unknown whether it was restored.", now)
     outcome = execution.execute_restore(departure)
     if outcome.kind == "refused":
         return not outcome.is_temporary and _withdraw_restore(departure, outcome.why, now)
@@ -140,7 +140,7 @@ def _require_restorable(departure: Departure, now: datetime) -> None:
         missed_at = departure.done_at
         if missed_at and missed_at - departure.intended_at >= execution.NOTED_FOR:
             raise Conflict(
-                f"It is no longer known if the dead letter {entry_id} was retried: its server was"
+                f"It is unknown whether the dead letter {entry_id} was retried: its server was"
                 f" unavailable for too long. Check {departure.stream.origin}; if the message is"
                 " missing, copy it from the archive."
             )

@@ -194,7 +194,7 @@ def test_what_may_have_been_retried_long_ago_is_not_restored(letters):
     letters.redis.xdel(letters.name(), letter)
     intent_sweeper.sweep_intents(NOW + 8 * DAY)
 
-    with pytest.raises(Conflict, match="no longer known"):
+    with pytest.raises(Conflict, match="unknown whether"):
         restore(Departure.objects.get().pk, now=NOW + 8 * DAY)
 
 

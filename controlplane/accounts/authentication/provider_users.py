@@ -115,4 +115,4 @@ def _find_free_name(identity: Identity) -> str:
         candidate = name if number == 1 else f"{name}-{number}"
         if not User.objects.filter(username__iexact=candidate).exists():
             return candidate
-    raise Forbidden("No user name is free for you. An admin must create your account.")
+    raise Forbidden("No user name is available for you. An admin must create your account.")

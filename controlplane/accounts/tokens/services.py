@@ -199,7 +199,7 @@ def _validate(name: str, owner: User, scopes: list[str], limit_to: Sequence[str]
     elif unknown:
         errors["scopes"] = [f"Unknown: {', '.join(unknown)}. Known: {known}."]
     elif beyond:
-        errors["scopes"] = [f"{owner.username} ({owner.role}) may not: {', '.join(beyond)}."]
+        errors["scopes"] = [f"{owner.username} ({owner.role}) may not use: {', '.join(beyond)}."]
     wrong = [each for each in limit_to if not (SERVICE.fullmatch(each) and each.isprintable())]
     if wrong:
         errors["services"] = [

@@ -89,7 +89,7 @@ class DeliveryFilters(Filters):
 
 
 class DiscardBody(EmptyBody):
-    reason = Text(max_length=500, help_text="Why it needn't be delivered.")
+    reason = Text(max_length=500, help_text="Why it doesn't need to be delivered.")
 
 
 class RetryAllBody(EmptyBody):

@@ -92,7 +92,7 @@ def discard_message(*, message_id: int, reason: str, actor: Actor, now: datetime
     """
     _require_scope(actor)
     if not reason.strip():
-        raise InvalidInput({"reason": ["Enter why it needn't be delivered."]})
+        raise InvalidInput({"reason": ["Enter why it doesn't need to be delivered."]})
     message = _lock_failed(message_id)
     if message.discarded_at is not None:
         raise Conflict(f"Message {message_id} is already discarded.")

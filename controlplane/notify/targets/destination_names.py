@@ -50,7 +50,7 @@ class DestinationName:
         if self._is_stored:
             return f"a removed {self.transport_label}"
         if self.is_personal:
-            return f"somebody ({self.transport_label})"
+            return f"someone ({self.transport_label})"
         return f"{self.transport_label} {self.address}".strip()
 
     def for_programs(self, text: str) -> str:

@@ -110,7 +110,7 @@ def test_hold_says_what_is_missing_and_until_when_it_waits(slack, kim):
     deliver()
 
     text = head(slack)["text"]
-    assert "RAMPING 5 %, step 1 of 3: it HOLDS" in text
+    assert "RAMPING 5 %, step 1 of 3: on HOLD" in text
     assert "No data: external gate smoke: no observation of smoke has been reported yet" in text
     ends = (held_at + timedelta(hours=1)).strftime("%Y-%m-%d %H:%M")
     assert f"*Engaged again unless it continues by:* {ends}" in text

@@ -121,7 +121,7 @@ def overridden_section(start: datetime, end: datetime, _now: datetime) -> Report
     broken = Approval.objects.filter(kind=REVIEW, requested_at__gte=start, requested_at__lt=end)
     found = list(broken.order_by("-requested_at", "-pk").values_list("diff", "target"))
     times = Counter(rule for diff, _ in found for rule in _get_rule_names(diff))
-    counts = Counter(str(diff.get("did") or "go on") for diff, _ in found)
+    counts = Counter(str(diff.get("did") or "proceed") for diff, _ in found)
     last: dict[str, str] = {}
     for diff, target in found:
         for rule in _get_rule_names(diff):

@@ -248,7 +248,7 @@ def test_the_digest_names_the_worst_first_and_leads_to_the_page(by_bot):  # noqa
     assert message.title == "Weekly report 2026-W47: action needed in 1 section"
     assert labels["First"].startswith("Forgotten switches: 1 switch engaged")
     assert labels["Then"].startswith("Vague reasons: 1 switch")
-    assert "Engaged at the end of the week: 2" in labels["In numbers"]
+    assert "Engaged at the end of the week: 2" in labels["Counts"]
     assert labels["Audit anchor"].startswith(str(WeeklyReport.objects.get().anchor_id))
     assert message.path == "/reports/weekly/2026-W47/"
 

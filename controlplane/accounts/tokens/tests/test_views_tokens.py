@@ -84,7 +84,7 @@ def test_owner_who_may_not_is_told(root):
     response = root.post("/tokens/new/", build_form(viewer, scopes=["switches:write"]))
 
     assert response.status_code == 422
-    assert "lee (viewer) may not: switches:write" in response.content.decode()
+    assert "lee (viewer) may not use: switches:write" in response.content.decode()
 
 
 def test_states_are_told_apart(root, admin):

@@ -110,7 +110,7 @@ def test_a_program_learns_nobodys_address():
     assert "U024BE7LH" not in text
     assert "unknown@example.org" not in text
     names = [row["destination_name"] for row in response.json()["results"]]
-    assert names == ["somebody (e-mail)", "kim (Slack)", "kim (e-mail)"]
+    assert names == ["someone (e-mail)", "kim (Slack)", "kim (e-mail)"]
     assert response.json()["results"][2]["destination"] == "email:[hidden]"
     one = OutboxMessage.objects.get(destination=f"email:{KIM}")
     assert KIM not in api.get(f"/deliveries/{one.pk}/").content.decode()

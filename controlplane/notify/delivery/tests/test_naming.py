@@ -44,6 +44,6 @@ def test_reply_to_somebody_is_told_by_their_name_and_never_by_their_slack_id():
     titles = sorted(one.title for one in shown)
     assert titles == [
         "1 message to Kim (Slack reply) is delayed",
-        "1 message to somebody (Slack reply) is delayed",
+        "1 message to someone (Slack reply) is delayed",
     ]
     assert not any("U024BE7LH" in one.path or "U999XXXXX" in one.path for one in shown)
