@@ -68,7 +68,7 @@ class TestPanel:
     def test_with_nobody_there_nothing_is_claimed(self, finance):
         page_text = read_effect(browser_as("viewer"))
 
-        assert "effect not known" in page_text
+        assert "effect unknown" in page_text
         assert "No instance reported in the last 30 seconds, so the effect" in page_text
         assert "Applied by" not in page_text
 
