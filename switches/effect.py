@@ -81,14 +81,16 @@ class SwitchEffect:
     def heading(self) -> str:
         """Return how many instances apply the change, as text."""
         if not self.instances:
-            return "Committed; effect not known"
+            return "Committed; effect unknown"
         if self.by_everybody:
             instances = (
-                f"all {self.instances:,} instances" if self.instances > 1 else "the 1 instance"
+                f"all {self.instances:,} reporting instances"
+                if self.instances > 1
+                else "the only reporting instance"
             )
-            silent = f"; {self.silent_total:,} fell silent" if self.silent_total else ""
+            silent = f"; {self.silent_total:,} stopped reporting" if self.silent_total else ""
             expired = "; past its expiry" if self.past_expiry else ""
-            return f"Applied by {instances} heard from{silent}{expired}"
+            return f"Applied by {instances}{silent}{expired}"
         counts = f"{self.applied:,} of {self.instances:,} instance{'s'[: self.instances > 1]}"
         return f"Applied by {counts}" if self.applied else f"Committed. Applied by {counts}"
 

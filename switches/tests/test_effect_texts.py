@@ -24,21 +24,21 @@ def effect(applied, instances, *, silent=0, past_expiry=False):
 @pytest.mark.parametrize(
     ("change", "reach", "heading"),
     [
-        (effect(0, 0), "unknown", "Committed; effect not known"),
+        (effect(0, 0), "unknown", "Committed; effect unknown"),
         (effect(0, 1), "nobody", "Committed. Applied by 0 of 1 instance"),
         (effect(0, 1001), "nobody", "Committed. Applied by 0 of 1,001 instances"),
         (effect(2, 3), "some", "Applied by 2 of 3 instances"),
-        (effect(1, 1), "everybody", "Applied by the 1 instance heard from"),
-        (effect(3, 3), "everybody", "Applied by all 3 instances heard from"),
+        (effect(1, 1), "everybody", "Applied by the only reporting instance"),
+        (effect(3, 3), "everybody", "Applied by all 3 reporting instances"),
         (
             effect(3, 3, silent=2),
             "all-heard-from",
-            "Applied by all 3 instances heard from; 2 fell silent",
+            "Applied by all 3 reporting instances; 2 stopped reporting",
         ),
         (
             effect(3, 3, past_expiry=True),
             "all-heard-from",
-            "Applied by all 3 instances heard from; past its expiry",
+            "Applied by all 3 reporting instances; past its expiry",
         ),
     ],
 )

@@ -104,8 +104,8 @@ class TestPanel:
 
         page_text = read_effect(browser_as("viewer"))
 
-        assert "Applied by the 1 instance heard from; 1 fell silent" in page_text
-        assert "1 fell silent in the last 5 minutes" in page_text
+        assert "Applied by the only reporting instance; 1 stopped reporting" in page_text
+        assert "1 stopped reporting in the last 5 minutes" in page_text
         assert "core/lost applies version 0 · reported 1 min ago" in page_text
 
     def test_header_is_whole_only_when_nothing_speaks_against_it(self, finance):

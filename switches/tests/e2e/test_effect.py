@@ -86,7 +86,7 @@ def test_panel_appears_on_a_page_that_was_open_before_the_first_engage(desks):
     expect(page.locator("#effect-page")).to_have_count(0)
 
     engaged("segment:finance", by=kim)
-    expect(page.locator("#effect-page")).to_contain_text("effect not known")
+    expect(page.locator("#effect-page")).to_contain_text("effect unknown")
     report_version("core/a1", version(), db_now())
 
     expect(page.locator("#effect-page")).to_contain_text("Applied by the only reporting instance")
