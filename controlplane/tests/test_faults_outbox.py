@@ -40,6 +40,16 @@ def engage(client, key):
     assert client.post(f"/api/v1/switches/segment/{key}/engage", json=body).status_code == 200
 
 
+def time_engagements(client, name, count):
+    """Engage so many switches; return the seconds that each took, shortest first."""
+    seconds = []
+    for number in range(count):
+        started = time.monotonic()
+        engage(client, f"{name}{number}")
+        seconds.append(time.monotonic() - started)
+    return sorted(seconds)
+
+
 def outbox(installation):
     """(state, attempts) of every message."""
     with psycopg.connect(installation.services()["database_owner_url"]) as database:
@@ -49,27 +59,25 @@ def outbox(installation):
 
 @pytest.mark.smoke
 def test_slack_that_hangs_delays_no_toggle(installation, client, slack):
-    slack.always = "hang"
-    engage(client, "first")
-    wait_until(lambda: slack.requests, 10, installation.read_output)
     for number in range(WARMING):
         engage(client, f"warm{number}")
+    answered = time_engagements(client, "a", 15)
+    slack.always, before = "hang", len(slack.requests)
+    engage(client, "first")
+    wait_until(lambda: len(slack.requests) > before, 10, installation.read_output)
 
-    seconds = []
-    for number in range(30):
-        started = time.monotonic()
-        engage(client, f"s{number}")
-        seconds.append(time.monotonic() - started)
+    hung = time_engagements(client, "h", 30)
 
-    seconds.sort()
-    print(f"engage while Slack hangs: median {seconds[15]:.3f} s, slowest {seconds[-1]:.3f} s")
-    # One of them may meet a busy moment of the machine; Slack's hanging would show in each.
-    assert seconds[-2] < 0.2
-    assert seconds[-1] < 1
+    print(f"engage while Slack hangs: median {hung[15]:.3f} s, slowest {hung[-1]:.3f} s")
+    print(f"while it answers: median {answered[7]:.3f} s, slowest {answered[-1]:.3f} s")
+    # One of them may meet a busy moment of the machine; Slack's hanging would show in each. Where
+    # the machine is always busy, an engagement takes longer while Slack answers, too.
+    assert hung[-2] < max(0.2, 3 * answered[7])
+    assert hung[-1] < max(1, 3 * answered[-1])
     slack.always = "ok"
     everything_sent = lambda: {state for state, _ in outbox(installation)} == {"sent"}  # noqa: E731
     wait_until(everything_sent, 120, lambda: outbox(installation))
-    assert len(slack.messages) == 1 + WARMING + 30
+    assert len(slack.messages) == 1 + WARMING + 15 + 30
 
 
 def test_a_message_goes_out_at_once_and_not_at_the_next_tick(installation, client, slack):
