@@ -72,8 +72,9 @@ def test_slack_that_hangs_delays_no_toggle(installation, client, slack):
     print(f"while it answers: median {answered[7]:.3f} s, slowest {answered[-1]:.3f} s")
     # One of them may meet a busy moment of the machine; Slack's hanging would show in each. Where
     # the machine is always busy, an engagement takes longer while Slack answers, too.
-    assert hung[-2] < max(0.2, 3 * answered[7])
-    assert hung[-1] < max(1, 3 * answered[-1])
+    assert hung[15] < max(0.2, 2 * answered[7])
+    assert hung[-2] < max(0.2, 2 * answered[-1])
+    assert hung[-1] < max(1, 2 * answered[-1])
     slack.always = "ok"
     everything_sent = lambda: {state for state, _ in outbox(installation)} == {"sent"}  # noqa: E731
     wait_until(everything_sent, 120, lambda: outbox(installation))
