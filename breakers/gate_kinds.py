@@ -166,7 +166,9 @@ KIND = GateKind(
         ),
     ),
     look_up=gates.find_observations,
-    evaluate=functools.partial(evaluate_observation, missing="this breaker was not evaluated yet"),
+    evaluate=functools.partial(
+        evaluate_observation, missing="this breaker has not been evaluated yet"
+    ),
     position=20,
     is_stored=True,
 )

@@ -36,7 +36,7 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
     bad events counts as passed.
     """
     if observation is None:
-        return build_no_data(question, "this SLO was not evaluated yet", {})
+        return build_no_data(question, "this SLO has not been evaluated yet", {})
     evidence = show_evidence(observation)
     if why := explain_staleness(question, observation, now):
         return build_no_data(question, why, evidence)

@@ -90,8 +90,8 @@ def plan_extension(*, expires_in: str, present: datetime | None, now: datetime) 
         left = durations.format_readable(present - now)
         raise _field_error(
             "expires_in",
-            f"That ends at {_format_time(ends)}, not after the current expiry "
-            f"{_format_time(present)}. Durations count from now. Choose more than {left}.",
+            f"Must end after the current expiry, {_format_time(present)}. Durations count from"
+            f" now, and this one ends at {_format_time(ends)}. Choose more than {left}.",
         )
     return ends
 

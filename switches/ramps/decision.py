@@ -76,7 +76,7 @@ def decide(step: CurrentStep, results: Sequence[GateResult], now: datetime) -> R
         return RampDecision(Next.COMPENSATE, _explain(f"No data for {waited}", blind), since)
     waiting = [result for result in results if result.verdict == WAITING]
     parts = [_explain("No data", blind)] if blind else []
-    parts += [f"Waits for {'; '.join(map(str, waiting))}."] if waiting else []
+    parts += [f"Waiting for {'; '.join(map(str, waiting))}."] if waiting else []
     return RampDecision(Next.HOLD, " ".join(parts), since)
 
 

@@ -166,7 +166,7 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
     failed_at = observation.failed_at
     if failed_at is not None and question.since <= failed_at <= now + FRESH:
         if (observation.verdict, observation.observed_at) == (FAIL, failed_at):
-            return GateAnswer(FAIL, {**evidence, "why": f"{observation.by} said {FAIL}"})
+            return GateAnswer(FAIL, {**evidence, "why": f"{observation.by} reported {FAIL}"})
         moment = format_time(failed_at)
         why = (
             f"a failure was observed at {moment}, since the step began; later observations don't"
@@ -178,7 +178,7 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
         return build_no_data(question, why, evidence)
     if observation.verdict == OK:
         return GateAnswer(PASS, evidence)
-    return GateAnswer(FAIL, {**evidence, "why": f"{observation.by} said {observation.verdict}"})
+    return GateAnswer(FAIL, {**evidence, "why": f"{observation.by} reported {observation.verdict}"})
 
 
 KIND = GateKind(

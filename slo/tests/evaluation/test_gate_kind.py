@@ -22,7 +22,7 @@ def test_slo_that_was_never_evaluated_is_no_data() -> None:
     answer = gate_kinds.evaluate(SLO, None, NOW)
 
     assert answer.verdict == NO_DATA
-    assert answer.evidence["why"] == "this SLO was not evaluated yet"
+    assert answer.evidence["why"] == "this SLO has not been evaluated yet"
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_standing_fail_says_who_said_so() -> None:
     report("ok", NOW - SECOND)
     report("fail", NOW)
 
-    assert evaluate().evidence["why"] == "system:ci said fail"
+    assert evaluate().evidence["why"] == "system:ci reported fail"
     assert "failed_at" not in evaluate().evidence
 
 

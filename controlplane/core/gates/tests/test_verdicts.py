@@ -46,7 +46,9 @@ def test_what_an_outsider_says_is_the_verdict_of_its_gate(given: str, verdict: s
 
 
 def test_a_failing_external_gate_says_who_says_so() -> None:
-    assert external.evaluate(SMOKE, observe("fail"), NOW).evidence["why"] == "token:ci said fail"
+    assert (
+        external.evaluate(SMOKE, observe("fail"), NOW).evidence["why"] == "token:ci reported fail"
+    )
 
 
 @pytest.mark.parametrize(("judge", "asked", "_"), JUDGED)
