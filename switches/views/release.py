@@ -211,11 +211,13 @@ def _show(
 def _find_opened(form: ReleaseForm) -> str:
     """Return the part of the form that was open when it was sent: break-glass, immediate or none.
 
-    The footer has the button of that part.
+    The footer has the button of that part. The pressed button decides, whatever was typed into
+    another part before: otherwise another red button would take its place.
     """
-    if form["glass_rule"].value() or form["glass_reason"].value():
-        return "break-glass"
-    return IMMEDIATE if form["mode"].value() == IMMEDIATE else ""
+    if mode := form["mode"].value():
+        return IMMEDIATE if mode == IMMEDIATE else ""
+    has_override = form["glass_rule"].value() or form["glass_reason"].value()
+    return "break-glass" if has_override else ""
 
 
 def _editor_context(editor: Editor, now: datetime) -> dict[str, Any]:
