@@ -6,14 +6,18 @@ from datetime import datetime
 from controlplane.core.instances.checked_keys import CallingService, CheckedKey
 from controlplane.core.templatetags.screen import age
 
+from .scopes import GLOBAL_ID
+
 NOT_CHECKED = "no checks reported in the last hour"
+AFFECTS_ALL = "affects all checks"
+"""Description of the global switch without checks of its own: services need not report them."""
 
 
 def describe_checks(key: CheckedKey, now: datetime) -> str:
     """Return a text such as `12/s by core, 3 s ago`, or `last checked by core 5 min ago`."""
     last_seen = key.freshness.at
     if last_seen is None or not key.is_checked:
-        return NOT_CHECKED
+        return AFFECTS_ALL if key.switch == GLOBAL_ID else NOT_CHECKED
     callers, ago = name_callers(key.services), f"{age(now - last_seen)} ago"
     if not key.freshness.is_current:
         return f"last checked by {callers} {ago}"

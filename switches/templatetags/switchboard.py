@@ -13,10 +13,10 @@ from django.utils.safestring import SafeString
 from controlplane.core.instances.checked_keys import CheckedKey
 from controlplane.core.templatetags.screen import ago, at_minute, icon
 from switches.blast import SwitchBlastRadius
-from switches.check_descriptions import format_rate, name_callers
+from switches.check_descriptions import AFFECTS_ALL, format_rate, name_callers
 from switches.episodes.descriptions import END_WORDS, EXPIRY_EFFECTS
 from switches.models import Switch
-from switches.scopes import SCOPES, join_words
+from switches.scopes import GLOBAL_ID, SCOPES, join_words
 
 register = template.Library()
 register.filter("per_second", format_rate)
@@ -58,6 +58,8 @@ def key_checks(key: CheckedKey, now: datetime) -> SafeString:
     """
     last_seen = key.freshness.at
     if last_seen is None or not key.is_checked:
+        if key.switch == GLOBAL_ID:
+            return format_html('<span class="small quiet">{}</span>', AFFECTS_ALL.capitalize())
         since = format_html(" since {}", at_minute(last_seen)) if last_seen else " in the last hour"
         return format_html(
             '<span class="small quiet">{} No checks reported{}</span>', icon("unknown"), since

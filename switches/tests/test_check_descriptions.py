@@ -7,6 +7,7 @@ import pytest
 from controlplane.core.freshness import assess_freshness
 from controlplane.core.instances.checked_keys import RATE_PERIOD, CallingService, CheckedKey
 from switches.check_descriptions import describe_checks, name_callers
+from switches.templatetags.switchboard import key_checks
 
 NOW = datetime(2026, 11, 21, 12, 15, tzinfo=UTC)
 
@@ -31,6 +32,13 @@ def key(*services: CallingService) -> CheckedKey:
 )
 def test_checks_are_described_with_their_time(checked, expected):
     assert describe_checks(checked, NOW) == expected
+
+
+def test_global_switch_without_checks_of_its_own_is_not_called_unchecked():
+    unreported = CheckedKey("global:all", (), assess_freshness(None, RATE_PERIOD, NOW))
+
+    assert describe_checks(unreported, NOW) == "affects all checks"
+    assert "Affects all checks" in key_checks(unreported, NOW)
 
 
 @pytest.mark.parametrize(("instances", "expected"), [(1, "API token"), (2, "API tokens")])
