@@ -135,7 +135,9 @@ def test_five_quick_deaths_end_the_run_with_the_last_words(tmp_path: Path) -> No
         assert code == 1
         assert run.output.count("beat stopped (exit code 1); restarting it in") == 4
         reason = run.output.split("switchgear: ")[-1]
-        assert reason.startswith("beat died 5 times in a row within 2 s of its start (exit code 1)")
+        assert reason.startswith(
+            "beat stopped 5 times in a row within 2 s of its start (exit code 1)"
+        )
         assert "no disk left in the drawer" in reason
         assert_nothing_left(run)
 
@@ -147,7 +149,7 @@ def test_five_quick_deaths_end_nothing_once_there_is_something_to_serve(tmp_path
     copy.touch()
 
     with start(tmp_path / "data", stand_ins={"beat": dying}, environment=OUTSIDE_SERVICES) as run:
-        run.wait_for("beat died 5 times in a row within 2 s of its start (exit code 1)")
+        run.wait_for("beat stopped 5 times in a row within 2 s of its start (exit code 1)")
         run.wait_for("Continuing, and retrying beat.")
 
         assert "no disk left in the drawer" in run.output
