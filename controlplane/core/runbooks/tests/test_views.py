@@ -40,7 +40,7 @@ def test_every_runbook_has_a_page_whose_links_lead_somewhere(shown, slug):
     html = shown(f"/runbooks/{slug}/")
 
     assert "<h2>Immediate actions" in html
-    assert "<h2>Understand" in html
+    assert "<h2>Diagnose" in html
     assert "<h2>Recover" in html
     for path in OURS.findall(html):
         resolve(path)
