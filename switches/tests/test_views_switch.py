@@ -284,7 +284,7 @@ class TestUndo:
 
         response = browser(kim).post(f"{FINANCE}undo/", follow=True)
 
-        assert "Undone: segment:finance is released again" in page(response)
+        assert "Undone: segment:finance is released" in page(response)
         assert Episode.objects.get().ended_how == "undone"
 
     def test_somebody_elses_is_refused_with_the_way_out(self):

@@ -157,7 +157,7 @@ def test_undo_from_the_row_takes_it_back(desks):
 
     page.get_by_role("button", name="Undo").click()
 
-    expect(page.locator("#toasts")).to_contain_text("Undone: segment:finance is released again")
+    expect(page.locator("#toasts")).to_contain_text("Undone: segment:finance is released")
     expect(page.locator("tr[data-switch='segment:finance']")).to_contain_text("Released")
     assert Episode.objects.get().ended_how == "undone"
 
