@@ -133,8 +133,8 @@ class TestShell:
     @pytest.mark.parametrize(
         ("there", "text"),
         [
-            ([1], "applied by the 1 instance that reports\n"),
-            ([1, 1], "applied by all 2 instances that report\n"),
+            ([1], "applied by the only reporting instance\n"),
+            ([1, 1], "applied by all 2 reporting instances\n"),
             ([0], "applied by 0 of 1 instance; not by core/a0\n"),
             ([0] * 7, "core/a2, core/a3, core/a4 and 2 more\n"),
         ],

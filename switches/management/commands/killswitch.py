@@ -237,8 +237,8 @@ def _describe_applied(effect: SwitchEffect) -> str:
         return "; no instance has reported in the last 30 seconds, so the effect is unknown"
     if effect.by_everybody:
         if effect.instances == 1:
-            return ", applied by the 1 instance that reports"
-        return f", applied by all {effect.instances} instances that report"
+            return ", applied by the only reporting instance"
+        return f", applied by all {effect.instances} reporting instances"
     named = ", ".join(straggler.id for straggler in effect.stragglers[:STRAGGLERS_NAMED])
     more = effect.stragglers_total - len(effect.stragglers[:STRAGGLERS_NAMED])
     rest = f" and {more} more" if named and more else ""
