@@ -34,7 +34,7 @@ RAMP_STATES = {
 """Icon, word and tone by state, for ramps and other jobs."""
 STEP_STATES = {
     "pending": ("clock", "Not started", "quiet"),
-    "dwelling": ("ramping", "Dwelling", "ramping"),
+    "dwelling": ("ramping", "Running", "ramping"),
     "holding": ("hold", "Holding", "pending"),
     "paused": ("pause", "Paused", "pending"),
     "passed": ("check", "Passed", "released"),
@@ -46,7 +46,7 @@ VERDICTS = {
     "pass": ("check", "Pass", "released"),
     "fail": ("close", "Fail", "engaged"),
     "no_data": ("info", "No data", "pending"),
-    "waiting": ("clock", "Waits", "pending"),
+    "waiting": ("clock", "Waiting", "pending"),
     "": ("clock", "Not checked yet", "quiet"),
 }
 # Evidence shown elsewhere on the line, or internal.

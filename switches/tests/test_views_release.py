@@ -86,7 +86,9 @@ class TestEditor:
         )
 
         assert notice not in at_first
+        assert "Start ramp of segment:finance" in at_first
         assert notice in hasty
+        assert "Request release by ramp" in hasty
 
     def test_button_of_the_editor_keeps_what_was_typed_and_begins_nothing(self):
         engaged()

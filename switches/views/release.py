@@ -158,6 +158,7 @@ def _show_edited(
             "is_open": True,
             "oob": True,
             "now": now,
+            "ramp_asks": guard.needs_second_person(switch, at_once=editor.is_hasty),
             "at_once_asks": guard.needs_second_person(switch, at_once=True),
             **_editor_context(editor, now),
         }

@@ -74,7 +74,7 @@ class TestTimeline:
 
     @pytest.mark.parametrize(
         ("verdict", "word"),
-        [("pass", "Pass"), ("fail", "Fail"), ("no_data", "No data"), ("waiting", "Waits")],
+        [("pass", "Pass"), ("fail", "Fail"), ("no_data", "No data"), ("waiting", "Waiting")],
     )
     def test_each_verdict_has_a_word(self, verdict, word):
         ramp = start_ramp(plan=gated_plan({"type": "breaker", "dependency": "core->oracle"}))
@@ -176,7 +176,7 @@ class TestTimeline:
         assert "<script>alert" not in html
         content = text(page(client.get(ramp_path(ramp))))
         assert "5 % may still be allowed" in content
-        assert "Dwelling" not in content
+        assert "Running" not in content
         assert "could not be engaged again" in page(browser_as("operator").get("/"))
 
     def test_switch_without_a_ramp_shows_none(self):

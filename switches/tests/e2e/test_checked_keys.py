@@ -63,7 +63,9 @@ def test_key_that_nobody_checks_is_marked_before_it_is_engaged(desks):
     expect(action).to_contain_text(NOT_CHECKED)
     choose(page, re.compile(r"Engage segment:leg…"))
 
-    expect(page.locator("#blast-said")).to_contain_text(NOT_CHECKED)
+    expect(page.locator("#blast-said")).to_contain_text(
+        "No checks of segment:leg were reported in the last hour"
+    )
 
 
 @pytest.mark.parametrize(
