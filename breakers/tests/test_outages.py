@@ -180,7 +180,7 @@ def test_an_operators_override_stands_and_the_policy_says_so():
     watch_outages(NOW + 30 * SECOND)
 
     assert Override.objects.get().mode == "metrics_only"
-    assert "metrics_only already" in Alarm.objects.get(rule="outage").evidence["why"]
+    assert "It is already metrics_only" in Alarm.objects.get(rule="outage").evidence["why"]
 
 
 @pytest.mark.django_db

@@ -1,14 +1,15 @@
 """Template tags of switches: states, names, links and numbers."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from django import template
 from django.urls import reverse
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
+from django.utils.text import Truncator
 
 from controlplane.core.instances.checked_keys import CheckedKey
 from controlplane.core.templatetags.screen import ago, at_minute, icon
@@ -92,6 +93,19 @@ def callers_in_short(blast: SwitchBlastRadius) -> str:
 
 
 @register.filter
+def list_callers(callers: Sequence[Mapping[str, str]]) -> SafeString:
+    """Return services that call another, with the criticality of grave calls: `a (high), b`."""
+    return format_html_join(
+        ", ",
+        '<span class="user-text">{}</span>{}',
+        (
+            (Truncator(caller["service"]).chars(40), _mark_grave(caller["criticality"]))
+            for caller in callers
+        ),
+    )
+
+
+@register.filter
 def beyond(found: Sequence[object], shown: int) -> int:
     """Return the number of items after the first `shown`."""
     return max(0, len(found) - shown)
@@ -158,3 +172,9 @@ def _format_callers(blast: SwitchBlastRadius, of_services: str) -> str:
 
 def _format_count(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
+
+
+def _mark_grave(criticality: str) -> SafeString | str:
+    if criticality not in {"critical", "high"}:
+        return ""
+    return format_html(' <span class="quiet">({})</span>', criticality)

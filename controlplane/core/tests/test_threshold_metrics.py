@@ -41,10 +41,10 @@ def test_what_is_allowed_is_said_in_words():
     texts = {sign: MetricQuery("", sign, 0.05).allowed(format_percent) for sign in COMPARISONS}
 
     assert texts == {
-        ">": "5 % at most",
-        ">=": "less than 5 %",
-        "<": "5 % at least",
-        "<=": "more than 5 %",
+        ">": "limit 5 %",
+        ">=": "limit 5 %",
+        "<": "minimum 5 %",
+        "<=": "minimum 5 %",
     }
 
 

@@ -107,7 +107,7 @@ audit/  GET audit:read
 audit/export  GET audit:read
 attention/  GET switches:read
 favorites/  GET person
-favorites/<str:kind>/<favorite_key:key>  PUT, DELETE person
+favorites/<slug:kind>/<favorite_key:key>  PUT, DELETE person
 jobs/  GET switches:read
 jobs/<int:job_id>/  GET switches:read
 jobs/<int:job_id>/pause  POST switches:write
@@ -143,7 +143,7 @@ audit/  GET person
 audit/verify/  POST admin
 approvals/  GET person
 approvals/<int:approval_id>/  GET person
-favorites/<str:kind>/<favorite_key:key>  POST person
+favorites/<slug:kind>/<favorite_key:key>  POST person
 comments/<slug:kind>/<str:key>/  GET, POST switches:write | slo:write
 approvals/<int:approval_id>/approve/  POST approve
 approvals/<int:approval_id>/deny/  POST approve

@@ -277,7 +277,7 @@ class TestFailing:
         ended = run_drill(drill, CANARY, now=late)
 
         assert ended.passed is False
-        assert "was away" in ended.failure_reason
+        assert "was not running" in ended.failure_reason
 
     def test_earlier_failure_leaves_what_was_proven_before(self, drill, now):
         run_drill(drill, CANARY, now=now)
