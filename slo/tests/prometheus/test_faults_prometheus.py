@@ -140,7 +140,7 @@ def test_what_was_scraped_is_counted(tmp_path):
         slo("app", source={**source, "total": "sum by (code) (app_requests_total)"})
         poller.poll_due(now + 3 * MINUTE)
         sli.refresh_from_db()
-        assert sli.source_error.startswith("total: it finds 2 series")
+        assert sli.source_error.startswith("total: it returned 2 series")
 
         slo("app", source={**source, "good": "sum(("})
         poller.poll_due(now + 4 * MINUTE)
