@@ -192,7 +192,7 @@ def test_long_name_takes_three_lines_at_most(desks):
     report_version(long_name, 0, db_now())
     report_checks(long_name, "segment:finance", at=db_now(), per_second=10)
     page = desks.open_desk(kim, viewport={"width": 390, "height": 800}).open(FINANCE)
-    page.get_by_text("Callers", exact=True).click()
+    page.get_by_text("Instances and tokens", exact=True).click()
 
     for where in (".stragglers b", ".callers tbody th .clamp"):
         for name in page.locator(where).all():

@@ -30,9 +30,8 @@ def test_scrolled_page_still_says_where_and_that_everything_is_stopped(desks, pr
     engaged("global:all")
     page = desks.open_desk(person("operator"), **screen).open("/")
 
-    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    page.locator("tbody tr").last.scroll_into_view_if_needed()
 
-    expect(page.locator("tbody tr").last).to_be_in_viewport()
     expect(page.locator(".bars > .environment")).to_be_in_viewport(ratio=1)
     expect(page.get_by_text("Global stop engaged")).to_be_in_viewport(ratio=1)
     tops = page.evaluate(

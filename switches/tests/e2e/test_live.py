@@ -79,7 +79,7 @@ def test_lost_connection_is_told_dims_and_mends(desks):
     desk.context.set_offline(True)
     expect(page.locator("[data-as-of]")).to_contain_text("Not current since")
     expect(page.locator("[data-dims]").first).to_have_class(re.compile("is-stale"))
-    expect(page.get_by_text("segment:finance")).to_be_visible()
+    expect(page.get_by_role("link", name="segment:finance")).to_be_visible()
 
     desk.context.set_offline(False)
     expect(page.locator("[data-as-of]")).to_contain_text("As of")
