@@ -55,6 +55,7 @@ def by_itself() -> dict[str, str]:
     archived = Departure.objects.filter(action="discard").latest("pk")
     return {
         "confirm": reverse("confirm"),
+        "samples_clear": reverse("samples_clear"),
         "override_remove": reverse("override_remove", args=dependency),
         "reconfirm": reverse("reconfirm", args=switch),
         "ramp_resume": reverse("ramp_resume", args=[Ramp.objects.latest("pk").pk]),
