@@ -93,7 +93,7 @@ def callers_in_short(blast: SwitchBlastRadius) -> str:
 
 
 @register.filter
-def list_callers(callers: Sequence[Mapping[str, str]]) -> SafeString:
+def join_callers(callers: Sequence[Mapping[str, str]]) -> SafeString:
     """Return services that call another, with the criticality of grave calls: `a (high), b`."""
     return format_html_join(
         ", ",
