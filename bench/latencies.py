@@ -11,6 +11,7 @@ class Latencies:
 
     count: int
     p50_ms: float
+    p95_ms: float
     p99_ms: float
     worst_ms: float
     stall_ms: float = 0.0
@@ -20,4 +21,4 @@ def summarize(delays_ms: Iterable[float], stall_ms: float = 0.0) -> Latencies:
     """Return percentiles and maximum of at least two latencies."""
     found = list(delays_ms)
     ranked = quantiles(found, n=100, method="inclusive")
-    return Latencies(len(found), ranked[49], ranked[98], max(found), stall_ms)
+    return Latencies(len(found), ranked[49], ranked[94], ranked[98], max(found), stall_ms)

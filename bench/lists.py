@@ -42,7 +42,8 @@ SEARCHES = 30
 _AUDIT = """
     INSERT INTO core_auditentry (id, at, actor_type, actor_name, action, target, reason, before,
                                  after, request_id, ip, previous_hash, hash)
-    SELECT last + n, now(), 'user', 'operator-' || n %% 40, 'switch.engaged',
+    SELECT last + n, now() - (%(count)s - n) * interval '30 s', 'user', 'operator-' || n %% 40,
+           'switch.engaged',
            'feature:payments.switch-' || n %% 10000,
            CASE WHEN n %% 5000 = 7 THEN 'The zebra incident: wrong totals ' || n
                 WHEN n < %(count)s / 5 THEN 'Ticket of the legacy migration ' || n
@@ -77,12 +78,17 @@ def insert_rows(audited: int) -> None:
     """Insert enough rows for a full page of every list, and `audited` audit rows."""
     from controlplane.core.clock import db_now
 
-    with psycopg.connect(settings.ENV.database.owner_url, autocommit=True) as owner:
-        owner.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
-        owner.execute(_AUDIT, {"count": audited})
-        owner.execute("ALTER TABLE core_auditentry ENABLE TRIGGER core_audit_follows")
+    insert_audit_rows(audited)
     fixtures.create_dependencies(ROWS)
     fixtures.insert_slos(ROWS, db_now(), fixtures.PAGE_RULE)
+
+
+def insert_audit_rows(count: int) -> None:
+    """Insert audit rows without their hash chain."""
+    with psycopg.connect(settings.ENV.database.owner_url, autocommit=True) as owner:
+        owner.execute("ALTER TABLE core_auditentry DISABLE TRIGGER core_audit_follows")
+        owner.execute(_AUDIT, {"count": count})
+        owner.execute("ALTER TABLE core_auditentry ENABLE TRIGGER core_audit_follows")
 
 
 def clear() -> None:

@@ -18,6 +18,7 @@ from . import (
     lists,
     many_switches,
     page_watch,
+    pages,
     propagation,
     ramps,
     rows,
@@ -210,6 +211,19 @@ def measure_lists(setting: Setting, table: ResultTable) -> None:
         lists.clear()
 
 
+def measure_pages(setting: Setting, table: ResultTable) -> None:
+    """Measure pages of the console with ten thousand switches and dependencies."""
+    audited = 4 * setting.audited
+    pages.insert_rows(audited)
+    try:
+        with running(WEB, core=setting.core, loop=setting.loop) as web:
+            person = page_watch.Browser.signed_in(web.port)
+            web.settle()
+            table.print_pages(pages.measure(person, audited))
+    finally:
+        pages.clear()
+
+
 def measure_sizes(setting: Setting, table: ResultTable) -> None:
     """Measure a snapshot and a metrics scrape with ten thousand switches and dependencies."""
     token = fixtures.make_token("switches:read", "metrics:read")
@@ -240,6 +254,7 @@ PARTS: dict[str, Callable[[Setting, ResultTable], None]] = {
     "judging": measure_evaluation,
     "letters": measure_dead_letters,
     "lists": measure_lists,
+    "pages": measure_pages,
     "size": measure_sizes,
     "rest": lambda _setting, table: table.print_idle(idle_processes.measure()),
     "client": measure_checks,

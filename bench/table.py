@@ -12,6 +12,7 @@ from .idle_processes import ProcessCost
 from .latencies import Latencies
 from .lists import ROWS, Lists
 from .many_switches import SizeCosts
+from .pages import Pages
 from .ramps import RampCosts
 from .sizes import SnapshotSizes
 from .slo_evaluation import EvaluationCosts
@@ -46,6 +47,7 @@ TOGETHER_SECONDS = 0.15
 MIN_PAGES_PER_CORE = 400
 """Target of pages per second and core of the web process."""
 SEARCH_P99_MS = 100.0
+LARGE_PAGE_P95_MS = 150.0
 SNAPSHOT_KB, SCRAPE_CPU_MS = 60, 30
 RESTING_CPU_PERCENT = 3.0
 BUSY_SHARE = 0.9
@@ -206,6 +208,13 @@ class ResultTable:
         _head(f"search in {result.audited:,} audit rows", "p50 ms", "p99 ms", "worst ms")
         for name, took in result.searches:
             self._line(name, *_three(took), target=_under("p99", took.p99_ms, SEARCH_P99_MS))
+
+    def print_pages(self, result: Pages) -> None:
+        """Print latencies of pages with thousands of rows behind them."""
+        _head(f"pages, {result.audited:,} audit rows", "p50 ms", "p95 ms", "worst ms")
+        for name, took in result.pages:
+            cells = (f"{took.p50_ms:.1f}", f"{took.p95_ms:.1f}", f"{took.worst_ms:.1f}")
+            self._line(name, *cells, target=_under("p95", took.p95_ms, LARGE_PAGE_P95_MS))
 
     def print_sizes(self, result: SnapshotSizes) -> None:
         """Print the sizes of a snapshot and of a metrics scrape, and the CPU time of the scrape."""
