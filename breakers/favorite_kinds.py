@@ -2,8 +2,7 @@
 
 from collections.abc import Collection, Mapping
 
-from django.urls import reverse
-
+from breakers.message_facts import page_path
 from breakers.models import Dependency
 from controlplane.core.favorites.services import FAVORITE_KINDS, FavoriteKind, FavoriteObject
 
@@ -13,7 +12,7 @@ KIND = "dependency"
 def find_dependencies(keys: Collection[str]) -> Mapping[str, FavoriteObject]:
     found = {}
     for one in Dependency.objects.registered().select_named(keys):
-        path = reverse("dependency_page", args=[one.caller, one.callee])
+        path = page_path(one)
         found[one.name] = FavoriteObject(one.name, path)
     return found
 

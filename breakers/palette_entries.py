@@ -18,6 +18,7 @@ from controlplane.core.palette.registry import (
     register_commands,
 )
 
+from .message_facts import page_path
 from .models import Dependency
 
 FORCE = "force"
@@ -94,7 +95,7 @@ def _weigh(dependency: Dependency, words: Sequence[str]) -> float:
 
 
 def _build_entry(one: Dependency, weight: float) -> PaletteEntry:
-    path = reverse("dependency_page", args=[one.caller, one.callee])
+    path = page_path(one)
     detail = f"{one.criticality} · {one.owner}" if one.owner else one.criticality
     page = ("Dependency", one.name, "breaker-closed", path, detail)
     return PaletteEntry(*page, weight=weight, is_lasting=True)

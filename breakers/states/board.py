@@ -1,6 +1,6 @@
 """The board of breakers: dependencies filtered, counted and sorted by evidence."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -12,10 +12,9 @@ from breakers.models import BreakerState, Dependency
 from breakers.models.registry import Criticality
 from breakers.states.evidence import JUDGED, WORST_FIRST, Evidence, evidence_values
 from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
-from breakers.states.minutes import load_minutes
+from breakers.states.minutes import MinuteRow, load_minutes
 from breakers.states.recent_calls import find_failing, first_recent_minute
 from controlplane.core.configuration.samples import read_loading_times
-from controlplane.core.freshness import Freshness
 from controlplane.core.sql import fetch_all
 
 from . import dependency_status
@@ -138,19 +137,25 @@ class BreakerBoardCounts:
 
 
 @dataclass(frozen=True)
+class PastCalls:
+    """Calls of the last hour: the share (0 to 1) of those that failed, and the last one's time."""
+
+    failure_share: float
+    last_at: datetime
+
+
+@dataclass(frozen=True)
 class BreakerBoardRow:
     """A dependency on the board, with its last hour.
 
-    `failure_share` (0 to 1) of the calls is None if there were none. `failures` is the freshness of
-    the breakers' own failure rate. `recent` are the counts of the last five minutes, `calls_fail`
-    is true if they show the dependency as failing.
+    `recent` are the counts of the last five minutes; `past` is None if these have calls, or if the
+    hour has none. `calls_fail` is true if the recent calls show the dependency as failing.
     """
 
     status: DependencyStatus
     spark: FailureSpark
-    failure_share: float | None
-    failures: Freshness
     recent: BreakerCounts
+    past: PastCalls | None
     calls_fail: bool
 
     @property
@@ -187,8 +192,7 @@ class BreakerBoardRow:
             status.last_transition_at,
             self.calls_fail,
             recent,
-            self.failure_share if recent[0] is None else None,
-            self.failures.at if recent[0] is None else None,
+            self.past,
             self.spark,
         ]
 
@@ -230,10 +234,9 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     for one in dependency_status.load_statuses(shown, now):
         hour = minutes.get(one.dependency.pk, ())
         spark = build_spark(hour, first, SPARK_MINUTES)
-        failures = assess_failures(hour, now)
-        last = sum_counts(minute for minute in hour if minute.minute >= recent)
-        share, calls_fail = sum_counts(hour).failure_share, one.dependency.pk in failing
-        rows.append(BreakerBoardRow(one, spark, share, failures, last, calls_fail))
+        counts_now = sum_counts(minute for minute in hour if minute.minute >= recent)
+        past = None if counts_now.calls or counts_now.rejected else _find_past_calls(hour, now)
+        rows.append(BreakerBoardRow(one, spark, counts_now, past, one.dependency.pk in failing))
     sample_names = frozenset(one.name for one in shown if loaded.get(one.name) == one.changed_at)
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts, sample_names)
 
@@ -248,6 +251,11 @@ def list_callers() -> list[str]:
     """Return the callers by which the board can be filtered, at most `MAX_CALLERS` + 1."""
     callers = Dependency.objects.registered().order_by("caller").values_list("caller", flat=True)
     return list(callers.distinct()[: MAX_CALLERS + 1])
+
+
+def _find_past_calls(hour: Iterable[MinuteRow], now: datetime) -> PastCalls | None:
+    share, last = sum_counts(hour).failure_share, assess_failures(hour, now).at
+    return None if share is None or last is None else PastCalls(share, last)
 
 
 def _find_unused(loaded: Mapping[str, datetime]) -> list[int]:

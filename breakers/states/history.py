@@ -3,7 +3,7 @@
 Pure. A minute is a row of :class:`breakers.models.Minute`, or any object with its fields.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -15,6 +15,7 @@ from controlplane.core.freshness import Freshness, assess_freshness
 
 WORST = ("unknown", "closed", "half_open", "open")
 """States by their number in `Minute.worst`."""
+CLOSED, TROUBLED = 1, {"open", "half_open"}
 MINUTE = timedelta(minutes=1)
 CALLS_CADENCE = 2 * MINUTE
 """Greatest age of the last counted call while there are calls: a minute, and reports in between."""
@@ -66,26 +67,35 @@ class FailureSpark:
 
 
 def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> FailureSpark:
-    """Return the sparkline of the `length` minutes that begin with the minute `first`."""
+    """Return the sparkline of the `length` minutes that begin with the minute `first`.
+
+    `minutes` are in order of time; others are left out.
+    """
     pieces: list[list[tuple[int, float]]] = []
-    found = {_minute_index(one, first): one for one in minutes}
-    for place in range(length):
-        one = found.get(place)
-        share = None if one is None else _failure_share(one)
-        if share is None:
+    worst: dict[int, int] = {}
+    shares = []
+    for one in minutes:
+        place = (one.minute - first) // MINUTE
+        if not 0 <= place < length:
             continue
-        if not pieces or pieces[-1][-1][0] < place - 1:
-            pieces.append([])
-        pieces[-1].append((place, share))
-    shares = [share for piece in pieces for _, share in piece]
-    bands = build_bands(found.values(), first, length)
-    troubled = [band for band in bands if band.state in {"open", "half_open"}]
+        worst[place] = one.worst
+        failed = one.failure + one.timeout
+        if calls := one.success + failed:
+            if not pieces or pieces[-1][-1][0] < place - 1:
+                pieces.append([])
+            pieces[-1].append((place, failed / calls))
+            shares.append(failed / calls)
+    bands = _build_bands(worst, length) if max(worst.values(), default=0) > CLOSED else []
+    troubled = [band for band in bands if band.state in TROUBLED]
     return FailureSpark(length, pieces, troubled, max(shares, default=None))
 
 
 def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> list[Band]:
     """Return bands of the worst breaker state for the `length` minutes that begin with `first`."""
-    worst = {_minute_index(one, first): one.worst for one in minutes}
+    return _build_bands({(one.minute - first) // MINUTE: one.worst for one in minutes}, length)
+
+
+def _build_bands(worst: Mapping[int, int], length: int) -> list[Band]:
     numbers = (worst.get(place, 0) for place in range(length))
     return _join_bands((n if 0 <= n < len(WORST) else 0 for n in numbers), 1)
 
@@ -123,14 +133,3 @@ def assess_failures(minutes: Iterable[MinuteCounts], now: datetime) -> Freshness
     called = (one.minute for one in minutes if one.success or one.failure or one.timeout)
     last = max(called, default=None)
     return assess_freshness(last and min(now, last + MINUTE), CALLS_CADENCE, now)
-
-
-def _failure_share(one: MinuteCounts) -> float | None:
-    """Return :attr:`BreakerCounts.failure_share`, without an object for each of many minutes."""
-    failed = one.failure + one.timeout
-    calls = one.success + failed
-    return failed / calls if calls else None
-
-
-def _minute_index(one: MinuteCounts, first: datetime) -> int:
-    return (one.minute - first) // MINUTE

@@ -71,6 +71,8 @@ class MinuteRow:
 def load_minutes(ids: Collection[int], first: datetime) -> Mapping[int, Sequence[MinuteRow]]:
     """Return the minutes since `first`, a whole minute, in order of time, by dependency."""
     found: dict[int, list[MinuteRow]] = defaultdict(list)
+    times: dict[int, datetime] = {}
     for pk, place, *counts in fetch_binary(_MINUTES, [first, list(ids), first]):
-        found[pk].append(MinuteRow(first + place * timedelta(minutes=1), *counts))
+        minute = times.get(place) or times.setdefault(place, first + place * timedelta(minutes=1))
+        found[pk].append(MinuteRow(minute, *counts))
     return found

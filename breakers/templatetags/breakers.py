@@ -6,12 +6,12 @@ from typing import Any
 
 from django import template
 from django.templatetags.static import static
-from django.urls import reverse
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
 from breakers.counts import BreakerCounts
 from breakers.map.graph import MapLine, MapNode
+from breakers.message_facts import dependency_path
 from breakers.models import Service
 from breakers.policies import differences
 from breakers.probes.services import PROBE_CADENCE
@@ -154,8 +154,8 @@ def dependency_name(caller: str, callee: str, link: bool = True) -> SafeString:
     )
     if not link:
         return format_html('<span class="dependency-pair">{}</span>', name)
-    url = reverse("dependency_page", args=[caller, callee])
-    return format_html('<a class="dependency-pair" href="{}">{}</a>', url, name)
+    path = dependency_path(caller, callee)
+    return format_html('<a class="dependency-pair" href="{}">{}</a>', path, name)
 
 
 @register.filter

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.http import HttpResponse
-from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
+from breakers.message_facts import dependency_path, page_path
 from breakers.models import Dependency, Override
 from breakers.services import override_undo, overrides, registry
 from breakers.services.permissions import SCOPE, require_admin
@@ -102,7 +102,7 @@ def undo_override(request: PersonRequest, caller: str, callee: str) -> HttpRespo
         return render_refusal(request, dependency, refusal.detail, heading="Not undone")
     follows = f"{MODES[restored.mode][0].lower()} again" if restored else "no longer forced"
     message = f"Undone: {caller} → {callee} is {follows}."
-    return respond_done(request, message, reverse("dependency_page", args=[caller, callee]))
+    return respond_done(request, message, dependency_path(caller, callee))
 
 
 @signed_in
@@ -139,7 +139,7 @@ def _respond_forced(request: PersonRequest, made: Override, now: datetime) -> Ht
         word = MODES[made.mode][0].lower()
         lasts = durations.format_readable(made.expires_at - now)
         message = f"{dependency.caller} → {dependency.callee} is {word} for {lasts}."
-        page = reverse("dependency_page", args=[dependency.caller, dependency.callee])
+        page = page_path(dependency)
         return respond_done(request, message, page)
     context = {
         "dependency": dependency,
@@ -185,7 +185,7 @@ def _handle_change(
         scope=SCOPE,
         template=template,
         context=lambda now: _change_context(dependency, now),
-        back=reverse("dependency_page", args=[caller, callee]),
+        back=dependency_path(caller, callee),
         refused=lambda error: render_refusal(request, dependency, error.detail),
     )
 

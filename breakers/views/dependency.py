@@ -95,7 +95,7 @@ def override_context(override: Override | None, now: datetime) -> dict[str, Any]
 def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     this_minute = now.replace(second=0, microsecond=0)
     first = this_minute - timedelta(minutes=DAY_MINUTES - 1)
-    rows = Minute.objects.filter(dependency=dependency, minute__gte=first)
+    rows = Minute.objects.filter(dependency=dependency, minute__gte=first).order_by("minute")
     minutes = list(rows.values_list("minute", "worst", *COUNTERS, named=True))
     last_hour = [one for one in minutes if one.minute > this_minute - timedelta(minutes=60)]
     bands = history.build_bands(minutes, first, DAY_MINUTES)
