@@ -5,12 +5,13 @@ from typing import Any
 from uuid import UUID, uuid4
 
 from breakers import names
-from breakers.models import BreakerState, Dependency, Minute
-from breakers.services import registry
+from breakers.models import BreakerState, Dependency, Minute, Override
+from breakers.services import overrides, registry
 from controlplane.core.actors import system_actor
 from controlplane.core.instances.models import Instance
 
 SHELL = system_actor("shell:root")
+REASON = "Vendor confirms recovery, one bad pod flaps, INC-4411"
 
 
 def dependency(name: str, now: datetime, **fields: Any) -> Dependency:
@@ -62,6 +63,21 @@ def reports(
         defaults={"boot": said.boot, "state": state, **values},
     )
     return said
+
+
+def forced(
+    dependency: Dependency, now: datetime, mode: str = "forced_open", *, expires_in: str = "1h"
+) -> Override:
+    """Override the breaker of a dependency."""
+    return overrides.set_override(
+        caller=dependency.caller,
+        callee=dependency.callee,
+        mode=mode,
+        reason=REASON,
+        expires_in=expires_in,
+        actor=SHELL,
+        now=now,
+    )
 
 
 def minute(dependency: Dependency, now: datetime, ago: int, **counters: Any) -> Minute:

@@ -7,7 +7,7 @@ from playwright.sync_api import expect
 
 from breakers.models import Override
 from breakers.services import overrides
-from breakers.tests.house import SHELL, dependency, minute, reports
+from breakers.tests.house import dependency, forced, minute, reports
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.tests.e2e.tap_guard import PHONE, await_taps, center, tap_twice
@@ -134,15 +134,7 @@ def test_phone_page_never_scrolls_sideways(desks, path):
     one = dependency("core->oracle", now, fallback={"code": "A_RATHER_LONG_CODE_OF_AN_ERROR"})
     reports(one, now, "open")
     minute(one, now, 0, success=10, failure=35, rejected=55)
-    overrides.set_override(
-        caller="core",
-        callee="oracle",
-        mode="metrics_only",
-        reason=REASON,
-        expires_in="1h",
-        actor=SHELL,
-        now=now,
-    )
+    forced(one, now, "metrics_only")
     phone = {**PHONE, "viewport": {"width": 320, "height": 568}}
 
     page = desks.open_desk(person("operator"), **phone).open(f"/breakers/{path}")

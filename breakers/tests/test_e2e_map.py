@@ -4,8 +4,7 @@ import pytest
 from playwright.sync_api import expect
 
 from breakers.models import Service
-from breakers.services import overrides
-from breakers.tests.house import SHELL, dependency, minute, reports
+from breakers.tests.house import dependency, forced, minute, reports
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 
@@ -38,15 +37,7 @@ def house(transactional_db):
         reports(found[callee], now, state)
     minute(found["open"], now, 0, rejected=100)
     minute(found["failing"], now, 0, success=60, failure=20, rejected=20)
-    overrides.set_override(
-        caller="core",
-        callee="forced",
-        mode="metrics_only",
-        reason="Vendor confirms recovery, INC-4411",
-        expires_in="1h",
-        actor=SHELL,
-        now=now,
-    )
+    forced(found["forced"], now, "metrics_only")
     return found
 
 

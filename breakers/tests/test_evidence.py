@@ -4,10 +4,9 @@ from datetime import timedelta
 
 import pytest
 
-from breakers.services import overrides
 from breakers.states.evidence import rank_dependencies
 from breakers.states.recent_calls import find_failing
-from breakers.tests.house import SHELL, dependency, minute, reports
+from breakers.tests.house import dependency, forced, minute, reports
 from controlplane.core.clock import db_now
 from switches.tests.browsers import browser_as, page, switches_shown
 
@@ -33,15 +32,7 @@ def an_incident(now):
     }
     late = now - timedelta(seconds=90)
     found["core->unreported"] = dependency("core->unreported", now, criticality="critical")
-    overrides.set_override(
-        caller="core",
-        callee="forced",
-        mode="forced_open",
-        reason="Vendor confirms recovery, INC-4411",
-        expires_in="1h",
-        actor=SHELL,
-        now=now,
-    )
+    forced(found["core->forced"], now)
     reports(found["core->forced"], now)
     for instance, at, reported in (
         ("a1", now, {"open": "open", "half": "half_open"}),

@@ -8,7 +8,7 @@ from breakers.models import Dependency, Probe
 from breakers.outages import services as outages
 from breakers.services import overrides
 from breakers.tests.fleet import NOW, SECOND, dependency, reports, service
-from controlplane.core.actors import system_actor
+from breakers.tests.house import forced
 
 pytestmark = pytest.mark.django_db
 
@@ -74,16 +74,7 @@ def test_totals_only_grow_and_outlive_what_they_count():
 
 
 def test_overrides_are_told_by_mode_and_go_back_to_zero():
-    dependency()
-    overrides.set_override(
-        caller="core",
-        callee="oracle",
-        mode="disabled",
-        reason="probes of the provider are wrong, INC-77",
-        expires_in="2m",
-        actor=system_actor("test"),
-        now=NOW,
-    )
+    forced(dependency(), NOW, "disabled", expires_in="2m")
     during = read_samples(metrics.collect_overrides)
     overrides.expire_due_overrides(NOW + 120 * SECOND)
 

@@ -16,7 +16,6 @@ from breakers.outages.decision import (
     decide_move,
 )
 from breakers.outages.services import watch_outages
-from breakers.services import overrides
 from breakers.tests.fleet import (
     MINUTE,
     NOW,
@@ -27,7 +26,7 @@ from breakers.tests.fleet import (
     reachable,
     reports,
 )
-from controlplane.core.actors import system_actor
+from breakers.tests.house import forced
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import at_once
 from controlplane.core.outbox import renderer
@@ -163,18 +162,10 @@ def test_a_fallback_forces_every_breaker_open_for_the_time_of_the_policy():
 
 @pytest.mark.django_db
 def test_an_operators_override_stands_and_the_policy_says_so():
-    dependency(on_outage=FALLBACK)
+    oracle = dependency(on_outage=FALLBACK)
     fail(NOW)
     watch_outages(NOW)
-    overrides.set_override(
-        caller="core",
-        callee="oracle",
-        mode="metrics_only",
-        reason="watching what the provider does, INC-77",
-        expires_in="1h",
-        actor=system_actor("test"),
-        now=NOW,
-    )
+    forced(oracle, NOW, "metrics_only")
     fail(NOW + 30 * SECOND)
 
     watch_outages(NOW + 30 * SECOND)

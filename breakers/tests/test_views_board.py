@@ -5,15 +5,12 @@ from datetime import timedelta
 import pytest
 
 from breakers.models import Dependency
-from breakers.services import overrides
-from breakers.tests.house import SHELL, dependency, discovered, minute, reports
+from breakers.tests.house import dependency, discovered, forced, minute, reports
 from controlplane.core.clock import db_now
 from controlplane.core.configuration.models import SampleEntry
 from switches.tests.browsers import PART, Tags, browser_as, page, switches_shown, text
 
 pytestmark = pytest.mark.django_db
-
-REASON = "Vendor confirms recovery, one bad pod flaps, INC-4411"
 
 
 def test_nothing_registered_says_how_to_begin():
@@ -28,17 +25,9 @@ def test_rows_come_the_most_urgent_first_and_critical_before_low():
     reports(dependency("core->minor", now, criticality="low"), now, "open")
     reports(dependency("core->grave", now, criticality="critical"), now, "open")
     reports(dependency("core->probing", now), now, "half_open")
-    forced = dependency("core->forced", now)
-    reports(forced, now)
-    overrides.set_override(
-        caller="core",
-        callee="forced",
-        mode="forced_closed",
-        reason=REASON,
-        expires_in="1h",
-        actor=SHELL,
-        now=now,
-    )
+    overridden = dependency("core->forced", now)
+    reports(overridden, now)
+    forced(overridden, now, "forced_closed")
 
     html = page(browser_as("viewer").get("/breakers/"))
 
@@ -93,17 +82,10 @@ def test_instance_that_is_gone_reports_nothing():
 def test_filter_narrows_to_what_it_names(query, shown):
     now = db_now()
     reports(dependency("core->oracle", now, criticality="high"), now, "open")
-    reports(dependency("core->vision", now, owner="Team-OLAP"), now)
+    vision = dependency("core->vision", now, owner="Team-OLAP")
+    reports(vision, now)
+    forced(vision, now, "disabled")
     discovered("worker->synapse", now)
-    overrides.set_override(
-        caller="core",
-        callee="vision",
-        mode="disabled",
-        reason=REASON,
-        expires_in="1h",
-        actor=SHELL,
-        now=now,
-    )
 
     html = page(browser_as("viewer").get(f"/breakers/?{query}"))
 
@@ -114,16 +96,7 @@ def test_silent_ones_are_counted_below_and_listed_by_their_filter():
     now = db_now()
     reports(dependency("core->oracle", now), now)
     dependency("core->silent", now)
-    forced = dependency("core->forced", now)
-    overrides.set_override(
-        caller="core",
-        callee=forced.callee,
-        mode="forced_open",
-        reason=REASON,
-        expires_in="1h",
-        actor=SHELL,
-        now=now,
-    )
+    forced(dependency("core->forced", now), now)
 
     viewer = browser_as("viewer")
     html = page(viewer.get("/breakers/"))
@@ -320,18 +293,8 @@ def test_failures_without_calls_are_not_of_now(ago, shown):
 
 def test_switchboard_lists_forced_breakers_with_their_removal():
     now = db_now()
-    dependency("core->synapse", now)
-    dependency("core->oracle", now)
-    for callee, mode in (("synapse", "forced_open"), ("oracle", "reset")):
-        overrides.set_override(
-            caller="core",
-            callee=callee,
-            mode=mode,
-            reason="Vendor confirms recovery, INC-4411",
-            expires_in="1h",
-            actor=SHELL,
-            now=now,
-        )
+    forced(dependency("core->synapse", now), now, "forced_open")
+    forced(dependency("core->oracle", now), now, "reset")
 
     seen = page(browser_as("viewer").get("/"))
     offered = page(browser_as("operator").get("/"))
@@ -344,16 +307,7 @@ def test_switchboard_lists_forced_breakers_with_their_removal():
 def test_long_lists_of_forced_breakers_are_cut():
     now = db_now()
     for n in range(7):
-        dependency(f"core->s{n}", now)
-        overrides.set_override(
-            caller="core",
-            callee=f"s{n}",
-            mode="disabled",
-            reason="Vendor confirms recovery, INC-4411",
-            expires_in="1h",
-            actor=SHELL,
-            now=now,
-        )
+        forced(dependency(f"core->s{n}", now), now, "disabled")
 
     content = text(page(browser_as("viewer").get("/")))
 
