@@ -63,15 +63,39 @@ def pages(
     """
 
     def build_url(page: int) -> str:
-        query = context["request"].GET.copy()
-        query.pop("since", None)  # the poll token of a refresh
-        query[parameter] = page
-        return f"?{query.urlencode()}{anchor}"
+        return _build_url(context, parameter, page, anchor)
 
     return {
         "previous": build_url(number - 1) if number > 1 else "",
         "next": build_url(number + 1) if has_next else "",
     }
+
+
+@register.inclusion_tag("core/_older.html", takes_context=True)
+def older_pages(
+    context: dict[str, Any], older: object, parameter: str = "before", anchor: str = ""
+) -> dict[str, str]:
+    """Render the links to the newest and to older entries of a list.
+
+    `older` is the value of the query parameter for the next page, if there is one.
+    """
+    is_newest = not context["request"].GET.get(parameter)
+    return {
+        "newest": "" if is_newest else _build_url(context, parameter, None, anchor),
+        "older": _build_url(context, parameter, older, anchor) if older else "",
+    }
+
+
+def _build_url(context: dict[str, Any], parameter: str, value: object, anchor: str) -> str:
+    """Return the present URL's query and `anchor` with another value of a query parameter."""
+    request = context["request"]
+    query = request.GET.copy()
+    query.pop(parameter, None)
+    if getattr(request, "htmx", None):
+        query.pop("since", None)  # the poll token of a refresh
+    if value:
+        query[parameter] = value
+    return f"?{query.urlencode()}{anchor}"
 
 
 def find_section(path: str) -> str:

@@ -3,7 +3,12 @@
 import pytest
 from django.test import RequestFactory
 
-from controlplane.core.templatetags.navigation import find_section, nav_count, pages
+from controlplane.core.templatetags.navigation import (
+    find_section,
+    nav_count,
+    older_pages,
+    pages,
+)
 from switches.tests.browsers import text
 
 
@@ -48,9 +53,34 @@ def test_count_that_is_not_known_is_not_left_out(number, is_complete, shown):
     ],
 )
 def test_links_to_pages_keep_the_filters(number, has_next, previous, following):
-    request = RequestFactory().get("/", {"q": "a b", "page": 2, "since": "7-1"})
+    request = RequestFactory().get("/", {"q": "a b", "page": 2})
 
     assert pages({"request": request}, number, has_next) == {
         "previous": previous,
         "next": following,
     }
+
+
+@pytest.mark.parametrize(
+    ("query", "older", "newest_url", "older_url"),
+    [
+        ("q=a+b", None, "", ""),
+        ("q=a+b", 40, "", "?q=a+b&before=40#recent"),
+        ("q=a+b&before=40", 7, "?q=a+b#recent", "?q=a+b&before=7#recent"),
+        ("before=40", None, "?#recent", ""),
+    ],
+)
+def test_links_to_older_entries_keep_the_filters(query, older, newest_url, older_url):
+    request = RequestFactory().get(f"/?{query}")
+
+    links = older_pages({"request": request}, older, anchor="#recent")
+
+    assert links == {"newest": newest_url, "older": older_url}
+
+
+@pytest.mark.parametrize(("is_refresh", "url"), [(True, "?before=7"), (False, "?since=5&before=7")])
+def test_links_leave_out_the_poll_token_but_keep_a_filter_by_time(is_refresh, url):
+    request = RequestFactory().get("/", {"since": 5})
+    request.htmx = is_refresh
+
+    assert older_pages({"request": request}, 7)["older"] == url
