@@ -24,6 +24,7 @@ from controlplane.core.instances.checked_keys import (
     find_keys,
     load_checked_keys,
     rank_keys,
+    split_words,
 )
 from switches.models import Episode, Switch, SwitchQuerySet, SwitchState
 from switches.scopes import GLOBAL, GLOBAL_ID
@@ -240,7 +241,4 @@ def _filter_switches(filters: SwitchboardFilters, user: Person) -> SwitchQuerySe
         switches = switches.filter(Q(pk__in=engaged) | Q(pk__in=changed))
     if filters.only_favorites:
         switches = switches.filter(pk__in=filters.favorites)
-    if filters.q:
-        conditions = {f"{field}__icontains": filters.q for field in SEARCHED_FIELDS}
-        switches = switches.filter(Q(**conditions, _connector=Q.OR))
-    return switches
+    return switches.containing(split_words(filters.q), SEARCHED_FIELDS)

@@ -4,11 +4,16 @@ from collections.abc import Sequence
 from datetime import datetime
 from urllib.parse import urlencode
 
-from django.db.models import F, Q
+from django.db.models import F
 from django.db.models.functions import Length
 from django.urls import reverse
 
-from controlplane.core.instances.checked_keys import CheckedKey, find_keys, load_checked_keys
+from controlplane.core.instances.checked_keys import (
+    CheckedKey,
+    find_keys,
+    load_checked_keys,
+    split_words,
+)
 from controlplane.core.jobs.models import Job
 from controlplane.core.palette import relevance
 from controlplane.core.palette.registry import (
@@ -26,6 +31,7 @@ from .check_descriptions import NOT_CHECKED, describe_checks
 from .models import Ramp, Switch
 from .scopes import GLOBAL_ID, KEY, is_switch_id, keyed_scopes
 
+SEARCHED_FIELDS = "id", "description"
 ENGAGE, ACKNOWLEDGE = "engage", "acknowledge"
 VERBS = {
     **dict.fromkeys(("engage", "stop", "kill"), ENGAGE),
@@ -124,10 +130,7 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
 def _search_switches(text: str) -> Sequence[Switch]:
     if not text:
         return []
-    parts = [Q(id__icontains=word) | Q(description__icontains=word) for word in text.split()[:6]]
-    rows = Switch.objects.with_open_episode()
-    for part in parts:
-        rows = rows.filter(part)
+    rows = Switch.objects.with_open_episode().containing(split_words(text), SEARCHED_FIELDS)
     closest = rows.order_by(F("open_episode__id").asc(nulls_last=True), Length("id"), "id")
     found = sorted(closest[:50], key=lambda switch: -_weigh_switch(switch, text))
     return found[:MAX_ENTRIES]

@@ -1,6 +1,7 @@
 """Models of switches, episodes, and the publication row that numbers every published change."""
 
 import uuid
+from collections.abc import Collection, Iterable
 from datetime import datetime
 from typing import ClassVar
 
@@ -55,6 +56,14 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
         episode = FilteredRelation("episodes", condition=Q(episodes__ended_at__isnull=True))
         switches = self.annotate(open_episode=episode, open_episode_id=F("open_episode__id"))
         return switches.select_related("open_episode")  # type: ignore[misc]  # an annotation
+
+    def containing(self, words: Iterable[str], fields: Collection[str]) -> "SwitchQuerySet":
+        """Return switches that have every word in one of these fields, in any case."""
+        switches = self
+        for word in words:
+            matches = {f"{field}__icontains": word for field in fields}
+            switches = switches.filter(Q(**matches, _connector=Q.OR))
+        return switches
 
     def stopped(self, **episode: object) -> "SwitchQuerySet":
         """Return switches with an open episode; keyword arguments filter the episode."""

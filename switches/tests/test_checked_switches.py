@@ -52,6 +52,7 @@ def test_switchboard_lists_them_busiest_first_beside_engaged_ones():
     ("query", "shown"),
     [
         ("q=LEG", ["segment:legal"]),
+        ("q=legal+SEG", ["segment:legal"]),
         ("scope=feature", ["feature:chat"]),
         ("state=released", ["feature:chat", "segment:legal"]),
         ("state=engaged", []),

@@ -22,7 +22,6 @@ RATE_PERIOD = timedelta(seconds=rates.MINUTE_SECONDS)
 """Period over which rates are measured, so a rate is current while a check is as recent."""
 RANKING_AGE = timedelta(seconds=5)
 """Greatest age of the ranking of keys."""
-MAX_WORDS = 6
 
 # The hour before this one counts in proportion to its overlap with the last 60 minutes, as if its
 # checks were evenly spread.
@@ -90,10 +89,14 @@ def rank_keys(now: datetime) -> Mapping[str, float]:
     return ranking_cache.get(now)
 
 
+def split_words(text: str) -> list[str]:
+    """Return the distinct words of a search text: a match has every one of them, in any order."""
+    return [*dict.fromkeys(text.casefold().split())]
+
+
 def find_keys(text: str, now: datetime) -> list[str]:
     """Return the checked switches whose id contains every word of `text`, busiest first."""
-    words = text.casefold().split()[:MAX_WORDS]
-    keys = rank_keys(now)
+    words, keys = split_words(text), rank_keys(now)
     if not words:
         return list(keys)
     return [key for key in keys if all(word in key.casefold() for word in words)]
