@@ -13,8 +13,7 @@ from controlplane.core.sql import fetch_all
 
 from . import message_facts
 from .models import Override
-from .states import board
-from .states.board import BreakerBoardCounts
+from .states.reporting_counts import ReportingCounts, load_reporting_counts
 
 MAX_ROWS = 50
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -68,7 +67,7 @@ def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSec
     }
     rows = fetch_all(_TRIPS, values)
     trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
-    counts = board.load_counts(now)
+    counts = load_reporting_counts(now)
     unsure = counts.in_the_dark or (not counts.reported and counts.known)
     return ReportSection(
         slug="breakers",
@@ -124,7 +123,7 @@ def _trip_row(row: tuple[Any, ...]) -> ReportRow:
     return ReportRow(cells, message_facts.dependency_path(caller, callee))
 
 
-def _choose_headline(trips: int, is_grave: bool, counts: BreakerBoardCounts) -> str:
+def _choose_headline(trips: int, is_grave: bool, counts: ReportingCounts) -> str:
     if is_grave:
         return f"{trips:,} breaker trip{'' if trips == 1 else 's'}"
     if counts.in_the_dark:
@@ -145,7 +144,7 @@ def _trips_in_words(
     )
 
 
-def _silent_in_words(counts: BreakerBoardCounts) -> str:
+def _silent_in_words(counts: ReportingCounts) -> str:
     if not counts.silent:
         return ""
     were = "was" if counts.silent == 1 else "were"

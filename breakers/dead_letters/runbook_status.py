@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from breakers.dead_letters.models import LetterStream
-from breakers.states import board
+from breakers.states import dependency_status
+from breakers.states.evidence import count_states
 from controlplane.core.runbooks.library import StatusLine, runbook_status
 
 from .monitoring import alarms
@@ -32,8 +33,9 @@ def list_deepest_streams(now: datetime) -> Sequence[StatusLine]:
 @runbook_status("dead-letters")
 def count_open_breakers(now: datetime) -> Sequence[StatusLine]:
     """Return a line with the numbers of open and half-open breakers; no line if there are none."""
-    counts = board.load_counts(now)
-    if not counts.open and not counts.half_open:
+    counts = count_states(now)
+    is_open, is_half_open = counts[dependency_status.OPEN], counts[dependency_status.HALF_OPEN]
+    if not is_open and not is_half_open:
         return []
-    text = f"{counts.open:,} breakers open, {counts.half_open:,} half-open"
+    text = f"{is_open:,} breakers open, {is_half_open:,} half-open"
     return [StatusLine(text, tone="warn", path="/breakers/")]

@@ -5,15 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Exists, OuterRef
-
 from breakers.counts import BreakerCounts
-from breakers.models import BreakerState, Dependency
+from breakers.models import Dependency
 from breakers.models.registry import Criticality
 from breakers.states.evidence import JUDGED, WORST_FIRST, Evidence, evidence_values
 from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
 from breakers.states.minutes import MinuteRow, load_minutes
 from breakers.states.recent_calls import find_failing, first_recent_minute
+from breakers.states.reporting_counts import (
+    REPORTING_COUNTS,
+    ReportingCounts,
+    find_unused_samples,
+)
 from controlplane.core.configuration.samples import read_loading_times
 from controlplane.core.sql import fetch_all
 
@@ -36,19 +39,14 @@ MAX_CALLERS = 40
 
 _PAGE = f"""
     WITH {JUDGED}, counted AS (
-        SELECT count(*) FILTER (WHERE state = 'open') AS open,
+        SELECT {REPORTING_COUNTS},
+               count(*) FILTER (WHERE state = 'open') AS open,
                count(*) FILTER (WHERE state = 'half_open') AS half_open,
                count(*) FILTER (WHERE overridden) AS overridden,
                count(*) FILTER (WHERE failing) AS failing,
                count(*) FILTER (WHERE state = 'open' AND criticality IN ('critical', 'high'))
                    AS grave,
-               count(*) AS known,
-               count(*) FILTER (WHERE present) AS present,
-               count(*) FILTER (WHERE reported) AS reported,
-               count(*) FILTER (
-                   WHERE NOT reported AND criticality = 'critical' AND NOT id = ANY(%(samples)s)
-               ) AS in_the_dark,
-               count(*) FILTER (WHERE id = ANY(%(samples)s)) AS unused_samples
+               count(*) FILTER (WHERE present) AS present
         FROM judged
     )
     SELECT counted.*, ARRAY(
@@ -93,15 +91,13 @@ class BreakerBoardFilter:
 
 
 @dataclass(frozen=True)
-class BreakerBoardCounts:
+class BreakerBoardCounts(ReportingCounts):
     """Numbers of dependencies, shown on the board.
 
     `open` and `half_open` count dependencies by the worst state of their breakers, `overridden`
     those with a live override, `failing` those whose calls fail though their breakers are closed.
-    `grave` counts critical and high dependencies with an open breaker, `known` all dependencies,
-    `present` those with a report within 5 minutes, and `reported` within 30 s. `unused_samples` are
-    samples that were never reported; `in_the_dark` are other critical dependencies without a
-    report within 30 s.
+    `grave` counts critical and high dependencies with an open breaker, and `present` those with a
+    report within 5 minutes.
     """
 
     open: int
@@ -109,16 +105,7 @@ class BreakerBoardCounts:
     overridden: int
     failing: int
     grave: int
-    known: int
     present: int
-    reported: int
-    in_the_dark: int
-    unused_samples: int
-
-    @property
-    def silent(self) -> int:
-        """Dependencies without a report within 30 s, except for unused samples."""
-        return self.known - self.reported - self.unused_samples
 
     @property
     def absent(self) -> int:
@@ -224,7 +211,7 @@ def parse_filter(query: Any, favorites: Collection[str] | None = None) -> Breake
 def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     """Return a page of the board and the counts of all dependencies. Makes up to eight queries."""
     failing, loaded = find_failing(now), read_loading_times("dependency")
-    counts, ids = _query(filters, failing, _find_unused(loaded), now)
+    counts, ids = _query(filters, failing, find_unused_samples(loaded), now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
@@ -241,12 +228,6 @@ def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
     return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts, sample_names)
 
 
-def load_counts(now: datetime) -> BreakerBoardCounts:
-    """Return the board's counts of all dependencies. Makes at most four queries."""
-    unused = _find_unused(read_loading_times("dependency"))
-    return _query(BreakerBoardFilter(), find_failing(now), unused, now)[0]
-
-
 def list_callers() -> list[str]:
     """Return the callers by which the board can be filtered, at most `MAX_CALLERS` + 1."""
     callers = Dependency.objects.registered().order_by("caller").values_list("caller", flat=True)
@@ -256,16 +237,6 @@ def list_callers() -> list[str]:
 def _find_past_calls(hour: Iterable[MinuteRow], now: datetime) -> PastCalls | None:
     share, last = sum_counts(hour).failure_share, assess_failures(hour, now).at
     return None if share is None or last is None else PastCalls(share, last)
-
-
-def _find_unused(loaded: Mapping[str, datetime]) -> list[int]:
-    """Return the ids of unchanged samples that no instance ever reported."""
-    if not loaded:
-        return []
-    reports = BreakerState.objects.filter(dependency=OuterRef("pk"))
-    rows = Dependency.objects.registered().select_named(loaded).exclude(Exists(reports))
-    found = rows.only("caller", "callee", "changed_at")
-    return [one.pk for one in found if one.changed_at == loaded[one.name]]
 
 
 def _query(

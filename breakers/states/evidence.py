@@ -1,5 +1,6 @@
 """The order of dependencies on the board and the map: what an on-call engineer needs first."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from datetime import datetime
 from enum import IntEnum
@@ -29,6 +30,13 @@ class Evidence(IntEnum):
     """No instance reported within 5 minutes."""
 
 
+PRESENT_STATES = f"""
+    SELECT s.dependency_id, s.state, i.reported_at >= %(fresh)s AS fresh
+    FROM breakers_breakerstate s
+    JOIN {PRESENT_BOOT}
+    WHERE i.reported_at >= %(gone)s
+"""  # noqa: S608
+"""Query of the breakers of instances that reported within 5 minutes; `fresh` is within 30 s."""
 # `state` is the worst state of the fresh instances, otherwise of the stale ones. If `ids` is not
 # null, only these dependencies are judged.
 JUDGED = f"""
@@ -39,10 +47,7 @@ JUDGED = f"""
                bool_or(state = 'open') AS was_open,
                bool_or(state = 'half_open') AS was_half_open
         FROM (
-            SELECT s.dependency_id, s.state, i.reported_at >= %(fresh)s AS fresh
-            FROM breakers_breakerstate s
-            JOIN {PRESENT_BOOT}
-            WHERE i.reported_at >= %(gone)s
+            {PRESENT_STATES}
               AND (%(ids)s::bigint[] IS NULL OR s.dependency_id = ANY(%(ids)s))
         ) present
         GROUP BY dependency_id
@@ -83,6 +88,7 @@ _RANKS = f"""
     WITH {JUDGED}
     SELECT id, row_number() OVER (ORDER BY {WORST_FIRST}) FROM judged
 """  # noqa: S608
+_STATES = f"WITH {JUDGED} SELECT state, count(*) FROM judged GROUP BY state"  # noqa: S608
 
 
 def evidence_values(
@@ -95,6 +101,11 @@ def evidence_values(
         "failing": list(failing),
         "ids": None if ids is None else list(ids),
     }
+
+
+def count_states(now: datetime) -> Counter[str]:
+    """Return the numbers of dependencies by state. Makes one query."""
+    return Counter(dict(fetch_all(_STATES, evidence_values((), now))))
 
 
 def rank_dependencies(
