@@ -7,12 +7,12 @@ and left out of sections that ask for action.
 import functools
 import heapq
 import operator
-from collections import Counter
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, F, Q, QuerySet, Value, When
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Case, Count, F, Q, QuerySet, Subquery, Value, When
 
 from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
@@ -33,7 +33,7 @@ from switches.report.section_rows import (
 from switches.scopes import SCOPES
 
 MANY_EXTENDS = 3
-READ_AT_ONCE = 2000
+VAGUE_COLUMNS = ["pk", "switch_id", "reason", "engaged_by_type", "engaged_by_name", "engaged_at"]
 
 
 def find_standing(end: datetime, now: datetime) -> QuerySet[Episode]:
@@ -51,19 +51,19 @@ def find_still_open(end: datetime, now: datetime) -> QuerySet[Episode]:
 
 @REPORT_SECTIONS.add(10)
 def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    rows = find_still_open(end, now).values_list(
-        "pk", "reason", "switch_id", "engaged_by_type", "engaged_by_name", "engaged_at", named=True
-    )
-    rated = [
-        (assess_quickly(row.reason).points, -row.pk, row)
-        for row in rows.iterator(chunk_size=READ_AT_ONCE)
-    ]
+    still_open = find_still_open(end, now)
+    reasons = list(still_open.values_list("pk", "reason"))
+    quick = {reason: assess_quickly(reason).points for reason in {reason for _, reason in reasons}}
+    rated = [(quick[reason], -pk, reason) for pk, reason in reasons]
     total = sum(points >= MIN_LISTED_POINTS for points, *_ in rated)
     # Word lookups are slow, so only candidates for the list are assessed fully.
     candidates = heapq.nlargest(2 * MAX_ROWS, rated)
-    points = {episode: assess(episode.reason).points for *_, episode in candidates}
-    listed = [episode for episode in points if points[episode] >= MIN_LISTED_POINTS]
-    listed.sort(key=lambda episode: (-points[episode], episode.engaged_at))
+    points = {-pk: assess(reason).points for _, pk, reason in candidates}
+    vague = [pk for pk in points if points[pk] >= MIN_LISTED_POINTS]
+    listed = sorted(
+        still_open.filter(pk__in=vague).values_list(*VAGUE_COLUMNS, named=True),
+        key=lambda episode: (-points[episode.pk], episode.engaged_at, episode.pk),
+    )
     total = max(total, len(listed))
     return build_section(
         "vague_reasons",
@@ -226,13 +226,11 @@ def _list_signs(episode: Any, often: Mapping[str, int], now: datetime) -> list[s
 
 def _extends_of_open(episodes: QuerySet[Episode]) -> dict[str, int]:
     """Return by switch how often open episodes were extended, if often."""
-    began = dict(episodes.order_by().values_list("switch_id", "engaged_at"))
-    if not began:
-        return {}
-    # By the ids of the few open switches: the trail is long, and a join of both tables is slow.
-    extends = AuditEntry.objects.filter(
-        action="switch.extended", target__in=list(began), at__gte=min(began.values())
-    )
-    rows = extends.order_by().values_list("target", "at")
-    times = Counter(target for target, at in rows if at >= began[target])
+    # Grouped before the episodes are read: few were extended often, and a join is slow.
+    oldest = Subquery(episodes.order_by("engaged_at").values("engaged_at")[:1])
+    extends = AuditEntry.objects.filter(action="switch.extended", at__gte=oldest).order_by()
+    grouped = extends.values("target").annotate(count=Count("pk"), moments=ArrayAgg("at"))
+    often = dict(grouped.filter(count__gte=MANY_EXTENDS).values_list("target", "moments"))
+    began = episodes.order_by().filter(switch_id__in=often).values_list("switch_id", "engaged_at")
+    times = {switch: sum(at >= since for at in often[switch]) for switch, since in began}
     return {switch: count for switch, count in times.items() if count >= MANY_EXTENDS}
