@@ -87,8 +87,7 @@ def build_sections(content: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [_build_section(section) for section in content["sections"]]
 
 
-def build_cell(column: str, value: Any) -> ReportCell:
-    label = format_heading(column)
+def build_cell(column: str, label: str, value: Any) -> ReportCell:
     if value is None or value == "":
         return ReportCell(label, "empty", "–")
     if isinstance(value, bool):
@@ -112,20 +111,24 @@ def format_heading(column: str) -> str:
 
 def _build_section(content: Mapping[str, Any]) -> dict[str, Any]:
     icon, word = TONES[content["tone"]]
-    columns = content["columns"]
+    headings = {name: format_heading(name) for name in content["columns"]}
     rows = [
-        {"cells": [build_cell(name, row["cells"][name]) for name in columns], "path": row["path"]}
+        {
+            "cells": [build_cell(name, headings[name], row["cells"][name]) for name in headings],
+            "path": row["path"],
+        }
         for row in content["rows"]
     ]
     kinds = {c.label: c.kind for row in rows for c in row["cells"] if c.kind != "empty"}
-    headings = [format_heading(name) for name in columns]
     charts = [{**chart, "drawing": layout_bars(chart["bars"])} for chart in content["charts"]]
     return {
         **content,
         "icon": icon,
         "look": LOOKS[content["tone"]],
         "word": word,
-        "heads": [ReportCell(heading, kinds.get(heading, "text"), "") for heading in headings],
+        "heads": [
+            ReportCell(heading, kinds.get(heading, "text"), "") for heading in headings.values()
+        ],
         "rows": rows,
         "headline": content.get("headline") or f"{content['title']}: {content['total']:,}",
         "more": max(0, content["total"] - len(rows)),

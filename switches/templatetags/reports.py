@@ -1,10 +1,10 @@
 """Template tag of the rows of report sections: a template is slow for thousands of cells."""
 
 from collections.abc import Mapping
+from html import escape  # As Django's, and faster; cells are plain text.
 from typing import Any
 
 from django import template
-from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from controlplane.core.templatetags.screen import moment
@@ -17,18 +17,16 @@ register = template.Library()
 def report_row(row: Mapping[str, Any], public_url: str) -> SafeString:
     """Render a row of a report section; its first cell links to the row's page."""
     first, *rest = row["cells"]
-    return format_html(
-        '<tr><th scope="row"><a href="{0}" data-url="{1}{0}"><bdi dir="auto">{2}</bdi></a></th>'
-        "{3}</tr>",
-        row["path"],
-        public_url,
-        first.text,
-        format_html_join("", '<td data-label="{}" class="is-{}{}">{}</td>', map(_render, rest)),
-    )
+    path = escape(row["path"])
+    link = f'<a href="{path}" data-url="{escape(public_url)}{path}">{_render_text(first.text)}</a>'
+    return SafeString(f'<tr><th scope="row">{link}</th>{"".join(map(_render_cell, rest))}</tr>')
 
 
-def _render(cell: ReportCell) -> tuple[str, str, str, str]:
-    content = format_html('<bdi dir="auto">{}</bdi>', cell.text)
-    if cell.at:
-        content = SafeString(moment(cell.at))
-    return cell.label, cell.kind, " is-long" if cell.is_long else "", content
+def _render_cell(cell: ReportCell) -> str:
+    content = moment(cell.at) if cell.at else _render_text(cell.text)
+    size = " is-long" if cell.is_long else ""
+    return f'<td data-label="{escape(cell.label)}" class="is-{cell.kind}{size}">{content}</td>'
+
+
+def _render_text(text: str) -> str:
+    return f'<bdi dir="auto">{escape(text)}</bdi>'
