@@ -1,21 +1,22 @@
 """Report sections about engagements, actors and extensions in the week."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Aggregate, Count, F, Max, Q, QuerySet, Sum, Value, Window
-from django.db.models.expressions import Combinable, ExpressionWrapper
-from django.db.models.functions import Coalesce, Greatest, Least
+from django.db.models import Aggregate, Count, F, Max, Q, QuerySet, Window
+from django.db.models.expressions import ExpressionWrapper
 
 from controlplane.core import durations
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportSection
+from controlplane.core.sql import fetch_all
 from switches.models import Episode
 from switches.report import weeks
 from switches.report.section_rows import (
@@ -33,6 +34,35 @@ NOTHING = timedelta()
 RAMPED = ("ramp.started", "ramp.advanced", "ramp.compensated", "ramp.aborted")
 """Audit actions of ramps that change the published share, except the final release."""
 
+_BY_DAY = """
+    SELECT s.scope, day.number - 1,
+           count(*) FILTER (WHERE engaged_at >= since),
+           count(*) FILTER (WHERE ended_at < until),
+           sum(greatest(
+               least(coalesce(ended_at, until), until, %(now)s) - greatest(engaged_at, since),
+               interval '0'))
+    FROM switches_episode
+    JOIN switches_switch s ON s.id = switch_id
+    JOIN unnest(%(since)s::timestamptz[], %(until)s::timestamptz[])
+         WITH ORDINALITY AS day (since, until, number)
+         ON engaged_at < until AND (ended_at IS NULL OR ended_at >= since)
+    WHERE engaged_at < %(end)s AND (ended_at IS NULL OR ended_at >= %(start)s)
+    GROUP BY s.scope, day.number
+"""
+
+
+class ScopeDay(NamedTuple):
+    """A scope's episodes on a day of the week (from 0): how many began and ended, and their time.
+
+    `stood` is the time for which they were open on the day, in total.
+    """
+
+    scope: str
+    day: int
+    engaged: int
+    released: int
+    stood: timedelta
+
 
 class Median(Aggregate):
     function = "PERCENTILE_CONT"
@@ -42,26 +72,24 @@ class Median(Aggregate):
 
 @REPORT_SECTIONS.add(110)
 def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=models.DurationField())
     days = weeks.days_of(start, ZoneInfo(settings.TIME_ZONE))
-    began, ended = _falls_within("engaged_at", start, end), _falls_within("ended_at", start, end)
-    counts = Episode.objects.filter(began | ended).aggregate(
-        began=Count("pk", filter=began),
-        count=Count("pk", filter=ended),
-        median=Median(lasted, filter=ended),
-        longest=Max(lasted, filter=ended),
-        **_count_by_day(days),
-    )
-    some = Episode.objects.filter(ended) if counts["count"] else Episode.objects.none()
-    longest = some.annotate(lasted=lasted).order_by("-lasted", "pk")[:MAX_ROWS]
+    by_day = _read_by_day(days, now)
+    released = sum(day.released for day in by_day)
+    lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=models.DurationField())
+    ended = Episode.objects.filter(ended_at__gte=start, ended_at__lt=end).annotate(lasted=lasted)
+    durations_of = {"median": Median("lasted"), "longest": Max("lasted")}
     section = build_section(
         "flow",
         "Engaged and released",
-        longest,
+        ended.order_by("-lasted", "pk")[:MAX_ROWS] if released else (),
         episode_path,
-        total=counts["count"],
+        total=released,
         tone="good",
-        summary=_summarize_flow(counts),
+        summary=_summarize_flow(
+            sum(day.engaged for day in by_day),
+            released,
+            **(ended.aggregate(**durations_of) if released else {}),
+        ),
         switch="switch_id",
         stood_seconds=lambda episode: int(episode.lasted.total_seconds()),
         engaged_by=engaged_by,
@@ -69,7 +97,7 @@ def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection
         how="ended_how",
         ended_at="ended_at",
     )
-    return replace(section, charts=_build_charts(days, counts, now))
+    return replace(section, charts=_build_charts(days, by_day, now))
 
 
 @REPORT_SECTIONS.add(120)
@@ -132,56 +160,47 @@ def _read_grouped(rows: QuerySet[Any, Any]) -> tuple[list[Any], int]:
     return found, found[0]["groups"] if found else 0
 
 
-def _summarize_flow(counts: dict[str, Any]) -> str:
-    began = counts["began"]
-    if not began and not counts["count"]:
+def _summarize_flow(
+    began: int, ended: int, median: timedelta = NOTHING, longest: timedelta = NOTHING
+) -> str:
+    if not began and not ended:
         return "No switch was engaged or released."
-    text = f"{pluralize(began, 'episode')} began and {counts['count']:,} ended"
-    if not counts["count"]:
+    text = f"{pluralize(began, 'episode')} began and {ended:,} ended"
+    if not ended:
         return f"{text}."
-    median, longest = (durations.format_readable(counts[name]) for name in ("median", "longest"))
-    return f"{text}; duration: median {median}, longest {longest}."
+    typical, most = durations.format_readable(median), durations.format_readable(longest)
+    return f"{text}; duration: median {typical}, longest {most}."
 
 
-def _count_by_day(days: Days) -> dict[str, Count]:
-    return {
-        f"{field}_{number}": Count("pk", filter=_falls_within(field, since, until))
-        for field in ("engaged_at", "ended_at")
-        for number, (_, since, until) in enumerate(days)
+def _read_by_day(days: Days, now: datetime) -> list[ScopeDay]:
+    """Return the figures of scopes and days with episodes that were open on the day or ended."""
+    values = {
+        "since": [since for _, since, _ in days],
+        "until": [until for *_, until in days],
+        "start": days[0][1],
+        "end": days[-1][2],
+        "now": now,
     }
+    return [ScopeDay(*row) for row in fetch_all(_BY_DAY, values)]
 
 
-def _build_charts(days: Days, counts: dict[str, Any], now: datetime) -> tuple[Chart, ...]:
+def _build_charts(days: Days, by_day: Sequence[ScopeDay], now: datetime) -> tuple[Chart, ...]:
     """Return the week's charts, without those that have only zeros."""
-    by_day = {
-        field: [counts[f"{field}_{number}"] for number in range(len(days))]
-        for field in ("engaged_at", "ended_at")
-    }
-    charts = [
-        ("Engaged per day", "episodes", "engaged", by_day["engaged_at"]),
-        ("Released per day", "episodes", "released", by_day["ended_at"]),
+    engaged, released = [0] * len(days), [0] * len(days)
+    hours: dict[str, list[float]] = defaultdict(lambda: [0.0] * len(days))
+    for one in by_day:
+        engaged[one.day] += one.engaged
+        released[one.day] += one.released
+        hours[one.scope][one.day] = one.stood.total_seconds() / 3600
+    charts: list[tuple[str, str, str, Sequence[float]]] = [
+        ("Engaged per day", "episodes", "engaged", engaged),
+        ("Released per day", "episodes", "released", released),
         *(
-            (f"Engaged hours per day: {scope}", "hours", f"{scope} switches engaged", hours)
-            for scope, hours in _read_engaged_hours(days, now)
+            (f"Engaged hours per day: {scope}", "hours", f"{scope} switches engaged", hours[scope])
+            for scope in SCOPES.names
         ),
     ]
     return tuple(_build_chart(*chart, days, now) for chart in charts if any(chart[-1]))
-
-
-def _read_engaged_hours(days: Days, now: datetime) -> list[tuple[str, list[float]]]:
-    """Return the hours in which switches were engaged, by scope and day."""
-    so_far = [(since, max(since, min(until, now))) for _, since, until in days]
-    stood = {
-        f"day_{number}": Coalesce(
-            Sum(_overlap_duration(since, until), filter=_open_within(since, until)),
-            Value(NOTHING),
-        )
-        for number, (since, until) in enumerate(so_far)
-    }
-    some = _open_within(days[0][1], days[-1][2])
-    rows = Episode.objects.filter(some).values_list("switch__scope").annotate(**stood).order_by()
-    found = {scope: [day.total_seconds() / 3600 for day in each] for scope, *each in rows}
-    return [(scope, found[scope]) for scope in SCOPES.names if scope in found]
 
 
 def _build_chart(
@@ -203,16 +222,3 @@ def _build_chart(
 
 def _format_number(value: float) -> str:
     return f"{value:,.0f}" if value == int(value) or value >= 100 else f"{value:.1f}"
-
-
-def _falls_within(field: str, since: datetime, until: datetime) -> Q:
-    return Q(**{f"{field}__gte": since, f"{field}__lt": until})
-
-
-def _open_within(since: datetime, until: datetime) -> Q:
-    return Q(engaged_at__lt=until) & (Q(ended_at__isnull=True) | Q(ended_at__gt=since))
-
-
-def _overlap_duration(since: datetime, until: datetime) -> Combinable:
-    last = Least(Coalesce("ended_at", Value(until)), Value(until))
-    return last - Greatest("engaged_at", Value(since))
