@@ -15,22 +15,25 @@ from controlplane.core.live.change_notices import notify_changed
 from switches import publication
 from switches.episodes import changes
 from switches.models import Episode, Publication, Switch
-from switches.scopes import GLOBAL, KEY, SCOPES
+from switches.scopes import SCOPES, SwitchScope
 
 DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
 
 def identify(scope: str, key: str) -> str:
     """Return a switch's id, such as `segment:finance`; raise :class:`InvalidInput` if invalid."""
-    if scope not in SCOPES:
+    found = SCOPES.get(scope)
+    if found is None:
         raise InvalidInput({"scope": [f"Must be one of {', '.join(SCOPES.names)}, not {scope!r}."]})
-    if not KEY.fullmatch(key):
-        raise InvalidInput(
-            {"key": ["A key has 1 to 120 characters: A-Z, a-z, 0-9, . _ and -, without the scope."]}
-        )
-    if scope == GLOBAL.name and key != GLOBAL.only_key:
-        raise InvalidInput({"key": ["The global switch is global:all."]})
+    if not found.allows(key):
+        raise InvalidInput({"key": [_describe_keys(found)]})
     return f"{scope}:{key}"
+
+
+def _describe_keys(scope: SwitchScope) -> str:
+    if scope.only_key:
+        return f"The {scope.name} switch is {scope.name}:{scope.only_key}."
+    return "A key has 1 to 120 characters: A-Z, a-z, 0-9, . _ and -, without the scope."
 
 
 def find_switch(scope: str, key: str) -> Switch | None:

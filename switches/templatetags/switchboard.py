@@ -17,7 +17,7 @@ from switches.blast import SwitchBlastRadius
 from switches.check_descriptions import AFFECTS_ALL, format_rate, name_callers
 from switches.episodes.descriptions import END_WORDS, EXPIRY_EFFECTS
 from switches.models import Switch
-from switches.scopes import GLOBAL_ID, SCOPES, join_words
+from switches.scopes import GLOBAL_ID, SCOPES, is_switch_id, join_words
 
 register = template.Library()
 register.filter("per_second", format_rate)
@@ -125,10 +125,7 @@ def milliseconds(duration: int) -> str:
 @register.filter
 def switch_url(target: str) -> str:
     """Return the path of a switch's page; empty if the target of an audit row is no switch id."""
-    scope, _, key = target.partition(":")
-    if scope not in SCOPES or not key or "/" in key:
-        return ""
-    return reverse("switch_page", args=[scope, key])
+    return reverse("switch_page", args=target.split(":")) if is_switch_id(target) else ""
 
 
 @register.filter

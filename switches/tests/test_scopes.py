@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from controlplane.core.errors import InvalidInput
 from controlplane.core.http.tests.callers import as_role
 from controlplane.core.scopes import global_switch_id, is_switch_id, is_trippable
 from controlplane.notify.targets.forms import RouteForm
 from switches.models import Switch
 from switches.rules import evaluation
 from switches.scopes import SCOPES, SwitchScope, split_id
+from switches.services.registration import identify
+from switches.templatetags.switchboard import switch_url
 from switches.tests.browsers import browser_as
 from switches.trips.default_policies import default_policies
 from switchgear.evaluation import scopes as client_scopes
@@ -103,6 +106,36 @@ def test_ids_of_a_scope_that_is_not_registered_are_refused():
     assert not is_switch_id("region:eu")
     assert split_id("region:eu") is None
     assert not evaluation.is_pattern("region:*")
+
+
+@pytest.mark.parametrize(
+    ("switch", "is_valid"),
+    [
+        ("feature:nl2sql", True),
+        ("feature:a..b", True),
+        ("feature:..", True),
+        ("feature:" + "k" * 120, True),
+        ("feature:" + "k" * 121, False),
+        ("feature:", False),
+        ("feature:a b", False),
+        ("feature:a/b", False),
+        ("feature:a:b", False),
+        ("global:all", True),
+        ("global:other", False),
+        ("region:eu", False),
+        ("all", False),
+    ],
+)
+def test_screens_and_api_accept_the_same_ids(switch, is_valid):
+    scope, _, key = switch.partition(":")
+    if is_valid:
+        assert identify(scope, key) == switch
+    else:
+        with pytest.raises(InvalidInput):
+            identify(scope, key)
+
+    assert is_switch_id(switch) is is_valid
+    assert bool(switch_url(switch)) is is_valid
 
 
 def test_default_trip_policies_follow(region):
