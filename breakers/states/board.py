@@ -51,10 +51,11 @@ _PAGE = f"""
     )
     SELECT counted.*, ARRAY(
         SELECT id FROM judged WHERE true {{narrowed}}
-        ORDER BY {WORST_FIRST}
+        ORDER BY evidence, {{favorites_first}} {WORST_FIRST}
         LIMIT %(most)s OFFSET %(start)s)
     FROM counted
 """  # noqa: S608
+_FAVORITES_FIRST = "caller || '->' || callee <> ALL(%(starred)s),"
 _NARROWED: Mapping[str, str] = {
     dependency_status.OPEN: "AND state = 'open'",
     dependency_status.HALF_OPEN: "AND state = 'half_open'",
@@ -208,10 +209,15 @@ def parse_filter(query: Any, favorites: Collection[str] | None = None) -> Breake
     )
 
 
-def load_page(filters: BreakerBoardFilter, now: datetime) -> BreakerBoardPage:
-    """Return a page of the board and the counts of all dependencies. Makes up to eight queries."""
+def load_page(
+    filters: BreakerBoardFilter, starred: Collection[str], now: datetime
+) -> BreakerBoardPage:
+    """Return a page of the board and the counts of all dependencies. Makes up to eight queries.
+
+    Of the dependencies with the same evidence, those in `starred` come first.
+    """
     failing, loaded = find_failing(now), read_loading_times("dependency")
-    counts, ids = _query(filters, failing, find_unused_samples(loaded), now)
+    counts, ids = _query(filters, starred, failing, find_unused_samples(loaded), now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
@@ -240,7 +246,11 @@ def _find_past_calls(hour: Iterable[MinuteRow], now: datetime) -> PastCalls | No
 
 
 def _query(
-    filters: BreakerBoardFilter, failing: Collection[int], samples: Sequence[int], now: datetime
+    filters: BreakerBoardFilter,
+    starred: Collection[str],
+    failing: Collection[int],
+    samples: Sequence[int],
+    now: datetime,
 ) -> tuple[BreakerBoardCounts, list[int]]:
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(filters, name)]
     if filters.favorites is not None:
@@ -255,10 +265,13 @@ def _query(
         "caller": filters.caller,
         "q": filters.q.replace(" ", ""),
         "favorites": list(filters.favorites or ()),
+        "starred": list(starred),
         "samples": samples,
         "most": PAGE_SIZE + 1,
         "start": (filters.page - 1) * PAGE_SIZE,
     }
-    statement = _PAGE.format(narrowed=" ".join(clauses))
+    statement = _PAGE.format(
+        narrowed=" ".join(clauses), favorites_first=_FAVORITES_FIRST if starred else ""
+    )
     ((*counts, ids),) = fetch_all(statement, values)
     return BreakerBoardCounts(*counts), ids

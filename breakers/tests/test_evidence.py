@@ -7,7 +7,9 @@ import pytest
 from breakers.states.evidence import rank_dependencies
 from breakers.states.recent_calls import find_failing
 from breakers.tests.house import dependency, forced, minute, reports
+from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
+from controlplane.core.favorites.models import Favorite
 from switches.tests.browsers import browser_as, page, switches_shown
 
 pytestmark = pytest.mark.django_db
@@ -45,6 +47,22 @@ def an_incident(now):
     minute(found["core->healthy"], now, 1, success=96, failure=4)
     minute(found["core->open"], now, 1, success=50, failure=50)
     return found
+
+
+def test_board_shows_favorites_first_of_the_same_evidence():
+    now = db_now()
+    for callee, state in (("a", "closed"), ("b", "closed"), ("c", "open"), ("d", "open")):
+        reports(dependency(f"core->{callee}", now), now, state)
+    browser = browser_as("viewer")
+    viewer = User.objects.get(role="viewer")
+    for callee in ("b", "d"):
+        Favorite.objects.create(
+            user=viewer, kind="dependency", key=f"core->{callee}", created_at=now
+        )
+
+    shown = switches_shown(page(browser.get("/breakers/")))
+
+    assert shown == ["core->d", "core->c", "core->b", "core->a"]
 
 
 def test_board_shows_forced_and_failing_ones_before_stale_and_healthy_ones():

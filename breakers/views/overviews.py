@@ -47,7 +47,8 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     chosen = favorites.read_filter(request, KIND)
     filters = board.parse_filter(request.GET, chosen)
-    page = board.load_page(filters, now)
+    starred = favorites.load_viewer_keys(request).get(KIND, ())
+    page = board.load_page(filters, starred, now)
     callers = board.list_callers()
     dependencies = [row.status.dependency for row in page.rows]
     context = {
@@ -61,7 +62,6 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
     }
-    starred = favorites.load_viewer_keys(request).get(KIND, ())
     shown = [
         page.counts,
         [row.shown for row in page.rows],
