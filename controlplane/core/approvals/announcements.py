@@ -154,5 +154,5 @@ def message_facts(approval: Approval) -> dict[str, Any]:
         "risk": approval.risk,
         "by": approval.requested_by,
         "lapses_at": timestamp(approval.expires_at) if approval.expires_at else None,
-        "path": f"{PAGE}#approval-{approval.pk}",
+        "path": approval.page_url,
     }

@@ -36,7 +36,7 @@ def list_unsigned_reviews(now: datetime, found: Sequence[Approval]) -> list[Atte
             severity="critical" if now - review.requested_at >= REOPEN_INTERVAL else "warning",
             title=f"Unsigned review: {review.summary}",
             detail=f"By {review.requested_by}: {review.reason}",
-            path=f"{PAGE}#approval-{review.pk}",
+            path=review.page_url,
             since=review.requested_at,
             due_at=review.requested_at
             + REOPEN_INTERVAL * ((now - review.requested_at) // REOPEN_INTERVAL + 1),
@@ -57,7 +57,7 @@ def list_pending_requests(_now: datetime, found: Sequence[Approval]) -> list[Att
             title=f"Approval needed: {approval.summary}",
             detail=f"{approval.risk.capitalize()} risk, requested by {approval.requested_by}: "
             f"{approval.reason}",
-            path=f"{PAGE}#approval-{approval.pk}",
+            path=approval.page_url,
             since=approval.requested_at,
             due_at=approval.expires_at,
             actions=(_build_action("Approve or deny…", approval),),

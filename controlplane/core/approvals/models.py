@@ -2,6 +2,7 @@
 
 from django.db import models
 from django.db.models import Q
+from django.urls import reverse
 
 
 class Approval(models.Model):
@@ -59,3 +60,8 @@ class Approval(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.target} ({self.state})"
+
+    @property
+    def page_url(self) -> str:
+        """The page of approvals that shows this one."""
+        return reverse("approvals_page", query={"id": self.pk}, fragment=f"approval-{self.pk}")

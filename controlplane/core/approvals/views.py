@@ -7,7 +7,8 @@ from typing import Any
 from django.core.paginator import Paginator
 from django.db.models import Q
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
 from controlplane.core.approvals import announcements, kinds, reviews, services
@@ -42,20 +43,24 @@ STATE_LOOKS = {
 @signed_in
 @require_GET
 def approvals_page(request: PersonRequest) -> HttpResponse:
-    """Show reviews, pending requests and a page of decisions, older than `?before=` if given."""
+    """Show reviews, pending requests and a page of decisions, older than `?before=` if given.
+
+    With `?id=`, redirect to the page that shows this approval.
+    """
     now = db_now()
-    before = request.GET.get("before", "")
+    before = _parse_id(request.GET.get("before", ""))
     decided = Approval.objects.exclude(state="pending").order_by("-id")
-    if before.isascii() and before.isdigit() and len(before) < 19:
-        decided = decided.filter(pk__lt=int(before))
+    if before is not None:
+        decided = decided.filter(pk__lt=before)
     decisions = list(decided.select_related("requester")[: DECIDED_SHOWN + 1])
     live = Q(expires_at__gt=now) | Q(expires_at__isnull=True)
     of_reviews = Q(kind=Approval.Kind.BREAK_GLASS_REVIEW)
     pending = Approval.objects.select_related("requester").filter(live, state="pending")
-    pending = pending.annotate(is_review=of_reviews)
-    page = Paginator(pending.order_by("-is_review", "id"), PENDING_SHOWN).get_page(
-        request.GET.get("page")
-    )
+    pending = pending.annotate(is_review=of_reviews).order_by("-is_review", "id")
+    wanted = _parse_id(request.GET.get("id", ""))
+    if wanted is not None:
+        return _redirect_to_page(wanted, list(pending.values_list("pk", flat=True)))
+    page = Paginator(pending, PENDING_SHOWN).get_page(request.GET.get("page"))
     cards = _build_cards(list(page.object_list))
     context = {
         "now": now,
@@ -65,9 +70,22 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
         "pending": [card for card in cards if not card["approval"].is_review],
         "decided": [_describe_decision(approval) for approval in decisions[:DECIDED_SHOWN]],
         "older": decisions[DECIDED_SHOWN - 1].pk if len(decisions) > DECIDED_SHOWN else None,
-        "newest": not before,
+        "newest": before is None,
     }
     return render(request, "core/approvals.html", context)
+
+
+def _parse_id(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _redirect_to_page(approval_id: int, pending: list[int]) -> HttpResponse:
+    """Redirect to the page of pending requests, or else of decisions, that shows an approval."""
+    if approval_id in pending:
+        query = {"page": pending.index(approval_id) // PENDING_SHOWN + 1}
+    else:
+        query = {"before": approval_id + 1}
+    return redirect(reverse("approvals_page", query=query, fragment=f"approval-{approval_id}"))
 
 
 @signed_in

@@ -125,6 +125,39 @@ def test_request_is_told_in_words_of_people(waiting, kim):
     assert "user:" not in text(client.get("/approvals/"))
 
 
+def asked(number, state="pending"):
+    return Approval.objects.create(
+        kind="permanent",
+        target=f"feature:f{number}",
+        summary=f"Keep feature:f{number} engaged",
+        state=state,
+        requested_at=db_now(),
+    )
+
+
+@pytest.mark.parametrize(("place", "page"), [(0, 1), (99, 1), (100, 2)])
+def test_link_to_a_pending_request_leads_to_the_page_that_shows_it(place, page):
+    found = [asked(number) for number in range(101)]
+    client = as_role("viewer").client
+
+    response = client.get(found[place].page_url)
+
+    anchor = f"approval-{found[place].pk}"
+    assert response["Location"] == f"/approvals/?page={page}#{anchor}"
+    assert f'id="{anchor}"' in text(client.get(response["Location"]))
+
+
+def test_link_to_a_decided_request_shows_it_above_older_ones():
+    found = [asked(number, "approved") for number in range(40)]
+    client = as_role("viewer").client
+
+    html = text(client.get(found[3].page_url, follow=True))
+
+    assert f'id="approval-{found[3].pk}"' in html
+    assert f'id="approval-{found[4].pk}"' not in html
+    assert "Newest" in html
+
+
 @pytest.mark.parametrize("role", ["viewer", "operator"])
 @pytest.mark.parametrize("verdict", ["approve", "deny"])
 def test_server_refuses_whoever_may_not(waiting, role, verdict):

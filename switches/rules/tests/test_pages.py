@@ -102,7 +102,7 @@ def test_proposal_is_asked_for_with_its_words_kept():
     assert approval.diff["n"] == [None, 2]
     shown = page(response)
     assert "1 change waits for approval" in shown
-    assert f"/approvals/#approval-{approval.pk}" in shown
+    assert f"/approvals/?id={approval.pk}#approval-{approval.pk}" in shown
 
 
 def test_approver_reads_the_proposed_rule_as_a_sentence():

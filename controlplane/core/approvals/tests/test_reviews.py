@@ -189,7 +189,7 @@ def test_review_and_request_wait_for_attention(kim, review):
     (unsigned,) = attention.list_unsigned_reviews(now)
     (item,) = attention.list_pending_requests(now)
 
-    assert (unsigned.severity, unsigned.path) == ("warning", f"/approvals/#approval-{review.pk}")
+    assert (unsigned.severity, unsigned.path) == ("warning", review.page_url)
     assert (item.severity, item.due_at > now) == ("warning", True)
     (old,) = attention.list_unsigned_reviews(now + WEEK)
     assert old.severity == "critical"
