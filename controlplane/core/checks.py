@@ -1,4 +1,4 @@
-"""Django system checks for the audit table's owner and retention settings."""
+"""Django system checks for the audit table's owner, retention settings and gate kinds."""
 
 from typing import Any
 
@@ -6,6 +6,8 @@ from django.conf import settings
 from django.core.checks import CheckMessage, Error, Tags, Warning, register
 from django.db import DatabaseError, InterfaceError, connection
 
+from controlplane.core.gates.kinds import GATE_KINDS
+from controlplane.core.gates.options import OPTION_LISTS
 from controlplane.core.retention.rules import find_period_errors
 
 OWNS_THE_TRAIL = Warning(
@@ -36,4 +38,19 @@ def check_retention_periods(**_: Any) -> list[CheckMessage]:
     return [
         Error(f"KEPT_DAYS: {problem}", id="core.E001")
         for problem in find_period_errors(settings.KEPT_DAYS)
+    ]
+
+
+@register()
+def check_gate_options(**_: Any) -> list[CheckMessage]:
+    """Report fields of gate kinds whose list of options no app registers; the editor needs it."""
+    return [
+        Error(
+            f"{kind.name}.{field.name}: there is no list of options {field.options!r}",
+            hint="Register an OptionList of this name in a module gate_options.",
+            id="core.E002",
+        )
+        for kind in GATE_KINDS.values()
+        for field in kind.fields
+        if field.options and field.options not in OPTION_LISTS
     ]

@@ -1,10 +1,12 @@
 """A gate kind that is registered from one module is there everywhere: this one, for instance."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from controlplane.core.checks import check_gate_options
 from controlplane.core.clock import db_now
 from controlplane.core.gates import kinds
 from controlplane.core.gates.fields import NUMBER, GateField, check_text, whole_number_between
@@ -150,3 +152,15 @@ def test_ramp_holds_once_its_kind_is_gone():
 
     assert get_ramp_state(ramp) == "holding"
     assert "unknown gate type weather" in Ramp.objects.get().job.hold_reason
+
+
+@pytest.mark.parametrize(("options", "found"), [("places", ["core.E002"]), ("slos", []), ("", [])])
+def test_list_of_options_that_is_not_registered_fails_the_system_check(options, found):
+    GATE_KINDS.unregister("weather")
+    fields = tuple(replace(field, options=options) for field in WEATHER.fields[:1])
+
+    with GATE_KINDS.registered(replace(WEATHER, fields=fields)):
+        problems = check_gate_options()
+
+    assert [problem.id for problem in problems] == found
+    assert all("weather.place" in problem.msg for problem in problems)
