@@ -1,8 +1,10 @@
 """Responses for pages that poll every two seconds, usually with 204 No Content.
 
-The poll token is the id of the last audit row. Every displayed change writes an audit row in its
-own transaction and in commit order, so an equal id means an unchanged page. Instance reports write
-no audit row; the parts of a page that show them poll separately (:mod:`switches.views.effect`).
+The poll token has the id of the last audit row. Every displayed change writes an audit row in its
+own transaction and in commit order, so an equal id means an unchanged page. A token that also has
+the minute is for pages with texts that time alone changes, such as a date that has passed. Instance
+reports write no audit row; the parts of a page that show them poll separately
+(:mod:`switches.views.effect`).
 """
 
 from datetime import datetime
@@ -42,6 +44,11 @@ def read_head_and_time() -> tuple[int, datetime]:
         return 0, db_now()
     head, now = last
     return head, now
+
+
+def build_minute_token(head: int, now: datetime) -> str:
+    """Return a poll token that also changes each minute."""
+    return f"{head}-{int(now.timestamp()) // 60}"
 
 
 def respond_if_unchanged(

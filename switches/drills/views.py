@@ -72,7 +72,8 @@ class CancelForm(ServiceForm):
 @require_GET
 def drills_page(request: PersonRequest) -> HttpResponse:
     head, now = page_updates.read_head_and_time()
-    nothing_new = page_updates.respond_if_unchanged(request, head, now)
+    token = page_updates.build_minute_token(head, now)
+    nothing_new = page_updates.respond_if_unchanged(request, token, now)
     if nothing_new is not None:
         return nothing_new
     before = page_updates.parse_id(request.GET.get("before", ""))
@@ -83,7 +84,7 @@ def drills_page(request: PersonRequest) -> HttpResponse:
     unproven = queries.find_unproven(now).order_by("pk")
     context = {
         "now": now,
-        "head": head,
+        "head": token,
         "live": True,
         "drills": [presentation.build_drill_row(drill) for drill in drills],
         "older": older,

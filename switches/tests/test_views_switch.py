@@ -7,7 +7,6 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.approvals.models import Approval
-from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode, Ramp, Switch
@@ -24,7 +23,9 @@ from switches.tests.browsers import (
     overdue,
     page,
     released,
+    text,
 )
+from switches.tests.test_reconfirm import permanent
 
 pytestmark = pytest.mark.django_db
 FINANCE = "/switches/segment/finance/"
@@ -112,7 +113,7 @@ class TestPage:
     def test_page_is_current_until_something_changes(self):
         engaged()
         client = browser_as("viewer")
-        since = AuditEntry.objects.order_by("-id").first().pk
+        since = Tags(page(client.get(FINANCE))).value("since")
 
         assert client.get(FINANCE, {"since": since}, headers=PART).status_code == 204
 
@@ -121,6 +122,19 @@ class TestPage:
         assert changed.status_code == 200
         assert "<html" not in page(changed)
         assert "1 overdue" in page(changed)
+
+    def test_page_is_rendered_again_each_minute_for_dates_that_pass(self, kim):
+        permanent(kim)
+        client = browser_as("viewer")
+        first = client.get(FINANCE, headers=PART)
+        head, _, minute = Tags(page(first)).value("since").partition("-")
+        a_minute_ago = f"{head}-{int(minute) - 1}"
+        Episode.objects.update(reconfirm_due_at=db_now() - timedelta(seconds=1))
+
+        again = client.get(FINANCE, {"since": a_minute_ago}, headers=PART)
+
+        assert "was due" not in text(page(first))
+        assert "was due" in text(page(again))
 
 
 class TestRelease:

@@ -34,11 +34,12 @@ ENTRIES_SHOWN = 10
 @require_GET
 def switch_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     head, now = page_updates.read_head_and_time()
-    nothing_new = page_updates.respond_if_unchanged(request, head, now)
+    token = page_updates.build_minute_token(head, now)
+    nothing_new = page_updates.respond_if_unchanged(request, token, now)
     if nothing_new is not None:
         return nothing_new
     switch = read_switch(scope, key)
-    context = {"head": head, "live": True, **_build_context(request, switch, now)}
+    context = {"head": token, "live": True, **_build_context(request, switch, now)}
     return page_updates.render_page(request, "switch", context)
 
 
