@@ -98,6 +98,8 @@ def _list_channels(loaded: SampleTimes) -> list[SampleItem]:
     ]
 
 
-def _read_change_times(model: Any, names: list[str]) -> list[tuple[str, datetime]]:
+def _read_change_times(
+    model: type[Service] | type[Channel], names: list[str]
+) -> list[tuple[str, datetime]]:
     rows = model.objects.filter(pk__in=names).order_by("pk")
     return list(rows.values_list("pk", "changed_at"))
