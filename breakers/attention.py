@@ -53,7 +53,7 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
         AttentionItem(
             kind="breaker_open",
             severity="critical" if _is_critical(one) else "warning",
-            title=f"The breaker of {_with_arrow(one.name)} is open",
+            title=f"The breaker of {names.format_name(one.name)} is open",
             detail=f"Open in {one.open:,} of {one.instances:,} instances. "
             f"Criticality: {one.criticality}.",
             path=message_facts.dependency_path(one.caller, one.callee),
@@ -85,7 +85,7 @@ def list_overrides(now: datetime, found: Sequence[Override]) -> Sequence[Attenti
             AttentionItem(
                 kind="override",
                 severity="info" if is_calm and one.mode != Override.Mode.FORCED_OPEN else "warning",
-                title=f"{_with_arrow(one.dependency.name)} is {MODES[one.mode][0].lower()}",
+                title=f"{names.format_name(one.dependency.name)} is {MODES[one.mode][0].lower()}",
                 detail=" ".join([*remarks, f"Set by {one.set_by}: {one.reason}"]),
                 path=message_facts.page_path(one.dependency),
                 since=min(one.set_at, now),
@@ -146,10 +146,6 @@ def list_away_probes(now: datetime, found: Sequence[Probe]) -> Sequence[Attentio
 
 def _open_weighty(now: datetime) -> list[UnhealthyDependency]:
     return [one for one in unhealthy.find_unhealthy(now).values() if one.open and one.is_weighty]
-
-
-def _with_arrow(name: str) -> str:
-    return name.replace("->", " → ")
 
 
 def _is_critical(one: UnhealthyDependency) -> bool:

@@ -22,7 +22,7 @@ def _dependency_path(target: str) -> str:
 
 
 def _read_policy(target: str, _: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"name": target.removeprefix(PREFIX).replace(names.ARROW, " → ")}
+    return {"name": names.format_name(target.removeprefix(PREFIX))}
 
 
 def _read_override(target: str, document: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from controlplane.core import degradation_levels as levels
 from controlplane.core.degradation import services
 from controlplane.core.degradation_levels import Cause
 
+from . import names
 from .models import BreakerState, Probe, Service
 from .states import unhealthy
 from .states.unhealthy import UnhealthyDependency
@@ -101,9 +102,10 @@ def _breaker_cause(one: UnhealthyDependency, service: Service, is_away: bool) ->
     grave = is_away or one.share >= GRAVE_SHARE
     level = service.level if grave else min(service.level, levels.DEGRADED)
     where = "" if one.share >= GRAVE_SHARE else " in some instances"
-    text = f"The breaker of {one.name} is not closed{where}: calls are rejected or fall back."
+    name = names.format_name(one.name)
+    text = f"The breaker of {name} is not closed{where}: calls are rejected or fall back."
     if one.is_unheard:
-        text = f"The breaker of {one.name} was open when its instances last reported."
+        text = f"The breaker of {name} was open when its instances last reported."
     return _build_cause(level, one.name, text, service)
 
 

@@ -21,6 +21,11 @@ def dependency_name(caller: str, callee: str) -> str:
     return f"{caller}{ARROW}{callee}"
 
 
+def format_name(name: str) -> str:
+    """Return a dependency's name as screens show it: `core → oracle`."""
+    return name.replace(ARROW, " → ")
+
+
 def split_name(name: str) -> tuple[str, str] | None:
     """Return caller and callee of a dependency's name, or None if the name is invalid."""
     found = _DEPENDENCY.fullmatch(name)

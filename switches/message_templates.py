@@ -38,8 +38,9 @@ def engaged_buttons(facts: Facts) -> tuple[str, ...]:
 
 
 _EXPIRES = ("Expires", format_expiry)
-_WHY_ENGAGED = ("Engaged because", "reason")
-_ENGAGED = (("Engaged by", "engaged_by"), _WHY_ENGAGED)
+WHY_ENGAGED = ("Reason for engaging", "reason")
+"""Field of messages that may also give a reason of their own."""
+_ENGAGED = (("Engaged by", "engaged_by"), ("Reason", "reason"))
 _PERMANENT_BUTTONS = ("acknowledge",)
 
 
@@ -57,7 +58,7 @@ MESSAGE_TEMPLATES.register(
         "switch.broke_glass",
         "🚨",
         "BREAK-GLASS: {switch}, {did} against the rule “{rule}”",
-        (("By", "by"), ("Reason for break-glass", "said"), _WHY_ENGAGED, _EXPIRES),
+        (("By", "by"), ("Reason for break-glass", "said"), WHY_ENGAGED, _EXPIRES),
         severity="critical",
         buttons=engaged_buttons,
     ),
@@ -65,7 +66,7 @@ MESSAGE_TEMPLATES.register(
         "switch.held",
         "🔒",
         "{switch} will stay engaged at its expiry",
-        (("Why", "said"), ("By", "by"), _WHY_ENGAGED, _EXPIRES),
+        (("Why", "said"), ("By", "by"), WHY_ENGAGED, _EXPIRES),
         buttons=engaged_buttons,
     ),
     MessageTemplate(
@@ -75,7 +76,7 @@ MESSAGE_TEMPLATES.register(
         (
             ("By", "by"),
             ("Reason", "said"),
-            _WHY_ENGAGED,
+            WHY_ENGAGED,
             _EXPIRES,
             ("Re-confirm by", "reconfirm_due_at"),
         ),
@@ -86,14 +87,14 @@ MESSAGE_TEMPLATES.register(
         "switch.released",
         "✅",
         "{switch} released: services are told to allow its traffic",
-        (("By", "by"), ("Why", "said"), ("Was engaged because", "reason")),
+        (("By", "by"), ("Why", "said"), WHY_ENGAGED),
         incident_action="resolve",
     ),
     MessageTemplate(
         "switch.undone",
         "↩️",
         "Engagement of {switch} undone: services are told to allow its traffic",
-        (("By", "by"), ("Was engaged because", "reason")),
+        (("By", "by"), WHY_ENGAGED),
         incident_action="resolve",
     ),
     MessageTemplate(

@@ -9,6 +9,7 @@ from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
+from breakers import names
 from breakers.counts import BreakerCounts
 from breakers.map.graph import MapLine, MapNode
 from breakers.message_facts import dependency_path
@@ -181,7 +182,7 @@ def node_icon(node: MapNode) -> str:
 
 @register.filter
 def line_words(line: MapLine) -> str:
-    """Return the tooltip of a line: `core->oracle: open, 25 % failed or rejected, high`."""
+    """Return the tooltip of a line: `core → oracle: open, 25 % failed or rejected, high`."""
     share, override = line.recent_failure_share, line.status.override
     parts = [
         STATES[line.state][1].lower(),
@@ -189,7 +190,7 @@ def line_words(line: MapLine) -> str:
         line.dependency.criticality,
         MODES[override.mode][0].lower() if override else "",
     ]
-    return f"{line.dependency.name}: {', '.join(filter(None, parts))}"
+    return f"{names.format_name(line.dependency.name)}: {', '.join(filter(None, parts))}"
 
 
 @register.filter

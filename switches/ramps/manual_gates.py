@@ -101,7 +101,7 @@ KIND = GateKind(
     fields=(
         GateField(
             "timeout_seconds",
-            "Maximum wait for a person",
+            "Time limit for approval",
             whole_number_between(1, MAX_DWELL_SECONDS),
             APPROVAL_SECONDS,
             input=DURATION,

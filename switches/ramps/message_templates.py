@@ -1,12 +1,11 @@
 """Message templates of ramps."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
-from switches.message_templates import engaged_buttons, format_expiry
+from switches.message_templates import WHY_ENGAGED, engaged_buttons, format_expiry
 
 ABORT_BUTTON = ("abort_ramp",)
 
 _WHERE = "{switch} RAMPING {percent} %, step {step}"
-_WHY_ENGAGED = ("Engaged because", "reason")
 _EXPIRES = ("Expires", format_expiry)
 _LATER_STATES = frozenset(
     f"ramp.{state}" for state in ("advanced", "held", "paused", "compensated", "aborted")
@@ -17,14 +16,14 @@ MESSAGE_TEMPLATES.register(
         "ramp.started",
         "▶️",
         f"{_WHERE}: ramp started",
-        (("By", "by"), ("Why", "said"), ("Plan", "plan"), _WHY_ENGAGED),
+        (("By", "by"), ("Why", "said"), ("Plan", "plan"), WHY_ENGAGED),
         buttons=ABORT_BUTTON,
     ),
     MessageTemplate(
         "ramp.advanced",
         "⏩",
         _WHERE,
-        (("By", "by"), ("Why", "said"), ("Plan", "plan"), _WHY_ENGAGED),
+        (("By", "by"), ("Why", "said"), ("Plan", "plan"), WHY_ENGAGED),
         buttons=ABORT_BUTTON,
         superseded_by=_LATER_STATES,
     ),
@@ -32,7 +31,7 @@ MESSAGE_TEMPLATES.register(
         "ramp.held",
         "✋",
         f"{_WHERE}: on HOLD",
-        (("Why", "said"), ("Engaged again unless it continues by", "held_until_at"), _WHY_ENGAGED),
+        (("Why", "said"), ("Engaged again unless it continues by", "held_until_at"), WHY_ENGAGED),
         severity="warning",
         buttons=ABORT_BUTTON,
     ),
@@ -40,7 +39,7 @@ MESSAGE_TEMPLATES.register(
         "ramp.paused",
         "⏸️",
         f"{_WHERE}: PAUSED",
-        (("By", "by"), ("Why", "said"), _WHY_ENGAGED),
+        (("By", "by"), ("Why", "said"), WHY_ENGAGED),
         severity="warning",
         buttons=ABORT_BUTTON,
     ),
@@ -48,7 +47,7 @@ MESSAGE_TEMPLATES.register(
         "ramp.resumed",
         "▶️",
         f"{_WHERE}: continues",
-        (("By", "by"), ("Why", "said"), _WHY_ENGAGED),
+        (("By", "by"), ("Why", "said"), WHY_ENGAGED),
         buttons=ABORT_BUTTON,
         superseded_by=_LATER_STATES,
     ),
@@ -56,7 +55,7 @@ MESSAGE_TEMPLATES.register(
         "ramp.compensated",
         "⏪",
         "{switch} ENGAGED again: its ramp failed at step {step}",
-        (("Why", "said"), ("Gates", "gates"), ("What to do", "to_do"), _WHY_ENGAGED, _EXPIRES),
+        (("Why", "said"), ("Gates", "gates"), ("What to do", "to_do"), WHY_ENGAGED, _EXPIRES),
         severity="critical",
         buttons=engaged_buttons,
     ),
@@ -64,7 +63,7 @@ MESSAGE_TEMPLATES.register(
         "ramp.aborted",
         "⏹️",
         "{switch} ENGAGED: its ramp was aborted",
-        (("By", "by"), ("Why", "said"), ("What to do", "to_do"), _WHY_ENGAGED, _EXPIRES),
+        (("By", "by"), ("Why", "said"), ("What to do", "to_do"), WHY_ENGAGED, _EXPIRES),
         severity="critical",
         buttons=engaged_buttons,
     ),
@@ -72,7 +71,7 @@ MESSAGE_TEMPLATES.register(
         "ramp.failed",
         "🚨",
         "{switch} still allows {percent} %: its ramp FAILED and could not be stopped",
-        (("Why", "said"), ("What to do", "to_do"), _WHY_ENGAGED),
+        (("Why", "said"), ("What to do", "to_do"), WHY_ENGAGED),
         severity="critical",
         buttons=ABORT_BUTTON,
         is_urgent=True,

@@ -1,6 +1,7 @@
 """Message templates of trips."""
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
+from switches.message_templates import WHY_ENGAGED
 
 MESSAGE_TEMPLATES.register(
     MessageTemplate(
@@ -21,7 +22,7 @@ MESSAGE_TEMPLATES.register(
         "trip.resolved",
         "🌤️",
         "Alert resolved; {switch} stays engaged until someone releases it",
-        (("Alert", "source"), ("Engaged because", "reason")),
+        (("Alert", "source"), WHY_ENGAGED),
         changes_state=False,
     ),
     MessageTemplate(
