@@ -125,7 +125,7 @@ def test_request_is_told_in_words_of_people(waiting, kim):
     assert "user:" not in text(client.get("/approvals/"))
 
 
-def asked(number, state="pending"):
+def create_request(number, state="pending"):
     return Approval.objects.create(
         kind="permanent",
         target=f"feature:f{number}",
@@ -137,7 +137,7 @@ def asked(number, state="pending"):
 
 @pytest.mark.parametrize(("place", "page"), [(0, 1), (99, 1), (100, 2)])
 def test_link_to_a_pending_request_leads_to_the_page_that_shows_it(place, page):
-    found = [asked(number) for number in range(101)]
+    found = [create_request(number) for number in range(101)]
     client = as_role("viewer").client
 
     response = client.get(found[place].page_url)
@@ -148,7 +148,7 @@ def test_link_to_a_pending_request_leads_to_the_page_that_shows_it(place, page):
 
 
 def test_link_to_a_decided_request_shows_it_above_older_ones():
-    found = [asked(number, "approved") for number in range(40)]
+    found = [create_request(number, "approved") for number in range(40)]
     client = as_role("viewer").client
 
     html = text(client.get(found[3].page_url, follow=True))
