@@ -9,8 +9,14 @@ from breakers.counts import BreakerCounts
 from breakers.models import Dependency
 from breakers.models.registry import Criticality
 from breakers.states.evidence import JUDGED, WORST_FIRST, Evidence, evidence_values
-from breakers.states.history import FailureSpark, assess_failures, build_spark, sum_counts
-from breakers.states.minutes import MinuteRow, load_minutes
+from breakers.states.history import (
+    FailureSpark,
+    MinuteRow,
+    assess_failures,
+    build_spark,
+    sum_counts,
+)
+from breakers.states.minutes import load_minutes
 from breakers.states.recent_calls import find_failing, first_recent_minute
 from breakers.states.reporting_counts import (
     REPORTING_COUNTS,

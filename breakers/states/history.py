@@ -1,6 +1,6 @@
 """Series of a dependency's minutes, for charts.
 
-Pure. A minute is a row of :class:`breakers.models.Minute`, or any object with its fields.
+Pure; :func:`.minutes.load_minutes` reads the rows.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
-from typing import Protocol
 
 from breakers.counts import COUNTERS, BreakerCounts
 from controlplane.core.freshness import Freshness, assess_freshness
@@ -22,7 +21,10 @@ CALLS_CADENCE = 2 * MINUTE
 _COUNTERS_OF = attrgetter(*COUNTERS)
 
 
-class MinuteCounts(Protocol):
+@dataclass(slots=True)
+class MinuteRow:
+    """A row of :class:`breakers.models.Minute`: the worst state and the calls of a minute."""
+
     minute: datetime
     worst: int
     success: int
@@ -66,7 +68,7 @@ class FailureSpark:
         return not self.pieces and not self.troubled
 
 
-def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> FailureSpark:
+def build_spark(minutes: Iterable[MinuteRow], first: datetime, length: int) -> FailureSpark:
     """Return the sparkline of the `length` minutes that begin with the minute `first`.
 
     `minutes` are in order of time; others are left out.
@@ -90,7 +92,7 @@ def build_spark(minutes: Iterable[MinuteCounts], first: datetime, length: int) -
     return FailureSpark(length, pieces, troubled, max(shares, default=None))
 
 
-def build_bands(minutes: Iterable[MinuteCounts], first: datetime, length: int) -> list[Band]:
+def build_bands(minutes: Iterable[MinuteRow], first: datetime, length: int) -> list[Band]:
     """Return bands of the worst breaker state for the `length` minutes that begin with `first`."""
     return _build_bands({(one.minute - first) // MINUTE: one.worst for one in minutes}, length)
 
@@ -120,11 +122,11 @@ def _join_bands(worst: Iterable[int], step: int) -> list[Band]:
     return found
 
 
-def sum_counts(minutes: Iterable[MinuteCounts]) -> BreakerCounts:
+def sum_counts(minutes: Iterable[MinuteRow]) -> BreakerCounts:
     return BreakerCounts(*map(sum, zip(*map(_COUNTERS_OF, minutes), strict=True)))
 
 
-def assess_failures(minutes: Iterable[MinuteCounts], now: datetime) -> Freshness:
+def assess_failures(minutes: Iterable[MinuteRow], now: datetime) -> Freshness:
     """Return the freshness of breakers' failure rates, whose windows stand still without calls.
 
     They were true at the last call in `minutes`, which is known to the minute; never if there is

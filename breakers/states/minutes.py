@@ -2,7 +2,6 @@
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import connection
@@ -11,6 +10,8 @@ from breakers.counts import COUNTERS
 from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.instances.exports import PRESENT_BOOT
 from controlplane.core.sql import fetch_binary
+
+from .history import MinuteRow
 
 MINUTES_KEPT = timedelta(days=3)
 # Minutes are counted from the first one: thousands of timestamps take long to parse.
@@ -51,21 +52,6 @@ def sample_states(now: datetime) -> int:
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLE, {"now": now, "fresh": now - INSTANCE_CADENCE})
         return int(cursor.rowcount)
-
-
-@dataclass(slots=True)
-class MinuteRow:
-    """A row of :class:`breakers.models.Minute`, read without the model."""
-
-    minute: datetime
-    worst: int
-    success: int
-    failure: int
-    timeout: int
-    slow: int
-    rejected: int
-    fallback: int
-    retry: int
 
 
 def load_minutes(ids: Collection[int], first: datetime) -> Mapping[int, Sequence[MinuteRow]]:

@@ -2,15 +2,22 @@
 
 from datetime import UTC, datetime, timedelta
 
-from breakers.counts import BreakerCounts
-from breakers.models import Minute
-from breakers.states.history import Band, build_bands, build_spark, coarsen_bands, sum_counts
+from breakers.counts import COUNTERS, BreakerCounts
+from breakers.states.history import (
+    Band,
+    MinuteRow,
+    build_bands,
+    build_spark,
+    coarsen_bands,
+    sum_counts,
+)
 
 FIRST = datetime(2026, 11, 22, 2, 0, tzinfo=UTC)
 
 
-def minute(place: int, worst: int = 1, **counters: int) -> Minute:
-    return Minute(minute=FIRST + timedelta(minutes=place), worst=worst, **counters)
+def minute(place: int, worst: int = 1, **counters: int) -> MinuteRow:
+    counts = dict.fromkeys(COUNTERS, 0) | counters
+    return MinuteRow(FIRST + timedelta(minutes=place), worst, **counts)
 
 
 def test_minutes_alike_are_one_band_and_gaps_are_unknown():

@@ -11,11 +11,12 @@ from django.views.decorators.http import require_GET
 
 from breakers.counts import COUNTERS
 from breakers.map import amplification
-from breakers.models import Dependency, Minute, Override, Service, Transition
+from breakers.models import Dependency, Override, Service, Transition
 from breakers.policies.differences import compare_audit_values, policy_sections
 from breakers.services import override_undo, overrides
 from breakers.states import dependency_status, history
 from breakers.states.dependency_status import DependencyStatus
+from breakers.states.minutes import load_minutes
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -95,8 +96,7 @@ def override_context(override: Override | None, now: datetime) -> dict[str, Any]
 def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     this_minute = now.replace(second=0, microsecond=0)
     first = this_minute - timedelta(minutes=DAY_MINUTES - 1)
-    rows = Minute.objects.filter(dependency=dependency, minute__gte=first).order_by("minute")
-    minutes = list(rows.values_list("minute", "worst", *COUNTERS, named=True))
+    minutes = load_minutes([dependency.pk], first).get(dependency.pk, ())
     last_hour = [one for one in minutes if one.minute > this_minute - timedelta(minutes=60)]
     bands = history.build_bands(minutes, first, DAY_MINUTES)
     hour = history.sum_counts(last_hour)
