@@ -11,7 +11,7 @@ DAY = timedelta(hours=24)
 HOUR = timedelta(hours=1)
 
 EXPIRY_EFFECTS = {
-    "hold": "At expiry it stays engaged and becomes OVERDUE. Extend or release it before.",
+    "hold": "At expiry it stays engaged and becomes OVERDUE. Extend or release it before then.",
     "ramp": (
         "At expiry a ramp starts, unless a safety rule forbids it: services allow 5, 25, then 100 %"
         " of its traffic. Extend it to keep it engaged."

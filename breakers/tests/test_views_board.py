@@ -275,7 +275,7 @@ def test_failures_are_those_of_five_minutes_and_else_of_the_last_hour():
     ("ago", "shown"),
     [
         pytest.param(51, "25 % failed in 1 h, no calls since", id="its window stands still"),
-        pytest.param(None, "no calls in 1 h", id="no calls for an hour"),
+        pytest.param(None, "no calls reported in 1 h", id="no calls for an hour"),
     ],
 )
 def test_failures_without_calls_are_not_of_now(ago, shown):

@@ -79,8 +79,8 @@ def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
     html = get_page()
 
     headline = text(html.split("<h1", 1)[1].split("</h1>", 1)[0])
-    assert ("2 unknown" in headline, "1 met" in headline) == (True, True)
-    assert "objectives met" not in html
+    assert ("2 unknown" in headline, "1 OK" in headline) == (True, True)
+    assert "objectives OK" not in html
     assert "headline--calm" not in html
 
 
@@ -89,7 +89,7 @@ def test_headline_is_calm_only_where_every_objective_is_known():
 
     html = get_page()
 
-    assert "All objectives met" in text(html)
+    assert "All objectives OK" in text(html)
     assert "headline--calm" in html
 
 

@@ -1,7 +1,7 @@
 // Updates countdowns and ages by the server's clock, in the same format as the templates.
 // Other modules set the server's time by a `clock:set` event (milliseconds since 1970).
 
-const SOON = 3600;
+const SOON = 600;
 /** @type {[string, number][]} Names and seconds of units, longest first. */
 const UNITS = [["d", 86400], ["h", 3600], ["min", 60]];
 let offset = 0;

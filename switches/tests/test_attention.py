@@ -108,6 +108,16 @@ def test_one_that_was_to_last_a_day_is_shown_in_its_last_hour(left, severity):
     assert [one.severity for one in waiting.list_expiring(now)] == ([severity] if severity else [])
 
 
+@pytest.mark.parametrize(
+    ("left", "shown"), [(HOUR, 0), (timedelta(minutes=11), 0), (timedelta(minutes=10), 1)]
+)
+def test_one_of_an_hour_is_shown_in_its_last_ten_minutes(left, shown):
+    now = db_now()
+    engage("segment:finance", now - HOUR + left - timedelta(seconds=1), expires_in="1h")
+
+    assert len(waiting.list_expiring(now)) == shown
+
+
 def test_forgotten_after_a_week_without_a_sign_of_life():
     now = db_now()
     engage("segment:old", now - 7 * DAY)

@@ -27,7 +27,7 @@ from controlplane.core.http.context import describe_installation
 
 register = template.Library()
 
-SOON = timedelta(hours=1)
+SOON = timedelta(minutes=10)
 # Icon and tone of a severity; icon of a risk.
 SEVERITIES = {"critical": ("warning", "engaged"), "warning": ("warning", "pending")}
 RISK_ICONS = {"critical": "critical", "high": "warning"}

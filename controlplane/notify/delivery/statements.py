@@ -11,8 +11,8 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.outbox.retention_rules import MESSAGES
 from controlplane.notify.targets import destination_names, reach
 
-NOBODY_NOTIFIED = "No target is configured for this: nobody was notified"
-NO_RECIPIENT = "No target is configured: nobody is notified"
+NOBODY_NOTIFIED = "No recipient is configured for this: nobody was notified"
+NO_RECIPIENT = "No recipient is configured: nobody is notified"
 MAX_LISTED = 20
 
 

@@ -203,7 +203,7 @@ def test_glass_breaks_from_the_form():
 
     assert response.status_code == 200
     assert "Break-glass:" in page(response)
-    assert "No target is configured for this: nobody was notified" in page(response)
+    assert "No recipient is configured for this: nobody was notified" in page(response)
     assert Episode.objects.get(switch_id="segment:b").broke_glass["rules"] == ["few", NAME]
     assert "Engaged against the rule" in page(client.get("/switches/segment/b/"))
 

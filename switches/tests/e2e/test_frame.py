@@ -64,7 +64,7 @@ def test_phone_never_scrolls_sideways(desks, busy, width):
 
 
 def test_time_left_in_the_red_bar_is_not_red(desks):
-    engaged("global:all", expires_in="50m")
+    engaged("global:all", expires_in="9m")
     page = desks.open_desk(person("viewer")).open("/")
     countdown = page.locator(".alarm [data-until]")
     expect(countdown).to_have_class(re.compile("countdown--soon"))

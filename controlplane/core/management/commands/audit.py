@@ -54,8 +54,9 @@ class Command(ShellCommand):
             self.fail(f"row {verdict.bad_id}: {verdict.problem}")
         self.line(f"intact: {verdict.rows} rows, head {verdict.head_id}:{verdict.head_hash}")
         since = max(anchors, default=0)
+        plural = "" if len(anchors) == 1 else "s"
         self.stderr.write(
-            f"Checked against {len(anchors)} recorded heads, the last at row {since}. Not checked:"
+            f"Checked against {len(anchors)} recorded head{plural}, the last at row {since}. Not checked:"
             f" whether rows after row {max(since, verdict.head_id)} were deleted. Compare with an"
             " anchor kept elsewhere: --anchor ID:HASH."
         )

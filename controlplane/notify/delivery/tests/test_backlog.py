@@ -192,7 +192,7 @@ def test_a_quiet_week_without_a_target_is_a_warning():
     section = report_sections.deliveries_section(MONDAY, MONDAY + WEEK, NOW)
 
     assert (section.tone, section.rows) == ("warn", ())
-    assert section.summary == "No target is configured: nobody is notified."
+    assert section.summary == "No recipient is configured: nobody is notified."
 
 
 def test_the_tick_is_registered():

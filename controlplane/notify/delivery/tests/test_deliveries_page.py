@@ -39,7 +39,7 @@ def test_nobody_sees_it_without_signing_in(client):
 
 
 def test_without_messages_it_says_so(operator):
-    assert "No target is configured: nobody is notified" in html(operator)
+    assert "No recipient is configured: nobody is notified" in html(operator)
     assert "No failed messages" in html(operator, "/deliveries/?state=failed")
 
 

@@ -20,7 +20,7 @@ from .message_samples import create_message, hook
 @pytest.mark.parametrize(
     ("counts", "text", "tone"),
     [
-        (DeliveryCounts(), "No target is configured for this: nobody was notified", "bad"),
+        (DeliveryCounts(), "No recipient is configured for this: nobody was notified", "bad"),
         (DeliveryCounts(delivered=1), "Delivered to 1 of 1 destination", "good"),
         (DeliveryCounts(3, 1), "Delivered to 3 of 4 destinations. Waiting: 1", "pending"),
         (DeliveryCounts(1, 1, 2), "Delivered to 1 of 4 destinations. Waiting: 1. Failed: 2", "bad"),
