@@ -96,7 +96,7 @@ def _choose_headline(budget_rows: Sequence[BudgetRow]) -> str:
         return f"{gone:,} of {total} spent"
     if low:
         return f"{low:,} of {total} below {LOW:.0%}".replace("%", " %")
-    return f"{len(budget_rows) - len(left):,} of {total} without data"
+    return f"{len(budget_rows) - len(left):,} of {total} unknown"
 
 
 def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
@@ -121,7 +121,7 @@ def _summarize(budget_rows: Sequence[BudgetRow]) -> str:
             f"{pluralize(pages, 'page')} and {pluralize(tickets, 'ticket')} in the week."
         )
     if unknown:
-        sentences.append(f"No data for {pluralize(unknown, 'SLO')}.")
+        sentences.append(f"Too little data for {pluralize(unknown, 'budget')}.")
     return " ".join(sentences)
 
 

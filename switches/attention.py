@@ -43,7 +43,9 @@ def _is_expiring(now: Any) -> Q:
     soon = Q(expires_at__lte=now + HOUR, engaged_at__lt=F("expires_at") - HOUR)
     any_length = Q(expires_at__lte=now + SOON)
     later = Q(expires_at__lte=now + DAY, engaged_at__lt=F("expires_at") - DAY)
-    return Q(soon | later | any_length, overdue_at__isnull=True, expires_at__gt=now, allow_percent=0)
+    return Q(
+        soon | later | any_length, overdue_at__isnull=True, expires_at__gt=now, allow_percent=0
+    )
 
 
 def _is_unconfirmed(now: Any) -> Q:
@@ -125,15 +127,16 @@ def list_unconfirmed(now: datetime, found: Sequence[Episode]) -> list[AttentionI
 def list_expiring(now: datetime, found: Sequence[Any]) -> list[AttentionItem]:
     """Return an attention item per episode that expires within a day.
 
-    An episode that was engaged for a day or less is listed only in its last hour, one of an hour or
-    less in its last ten minutes: most are so short, and would bury the others. Ramping episodes are left out because their ramp decides the
-    end.
+    An episode that was engaged for a day or less is listed only in its last hour, one of an hour
+    or less in its last ten minutes: most are so short, and would bury the others. Ramping episodes
+    are left out because their ramp decides the end.
     """
     return [
         _build_item(
             "expiring",
             "warning" if episode.expires_at <= now + HOUR else "info",
-            f"{episode.switch_id} expires {'soon' if episode.expires_at <= now + HOUR else 'within a day'}",
+            f"{episode.switch_id} expires "
+            + ("soon" if episode.expires_at <= now + HOUR else "within a day"),
             EXPIRY_EFFECTS[episode.on_expiry],
             episode,
             (EXTEND, RELEASE),

@@ -33,7 +33,7 @@ def read_engaged(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
         scope, _, key = episode.switch_id.partition(":")
         state = "engaged"
         if episode.state == SwitchState.RAMPING:
-            state = f"ramping, {episode.allow_percent:g} % allowed"
+            state = f"ramping, {float(episode.allow_percent):g} % allowed"
         yield MetricReading(
             subject=episode.switch_id,
             value=1,

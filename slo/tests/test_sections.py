@@ -159,7 +159,7 @@ def test_report_has_the_worst_first_with_what_the_week_spent():
     assert best["left"] == "99.8 %"
     assert (unknown["left"], unknown["spent_this_week"]) == ("", "")
     assert section.rows[0].path == "/slos/bad/"
-    assert "No data for 1 SLO." in section.summary
+    assert "Too little data for 1 budget." in section.summary
     assert "1 page and 0 tickets in the week." in section.summary
 
 
@@ -201,7 +201,7 @@ def test_report_of_budgets_that_are_not_known_does_not_call_them_fine():
 
     section = report_sections.budgets_section(MONDAY, SUNDAY, SUNDAY - HOUR)
 
-    assert (section.summary, section.tone) == ("No data for 1 SLO.", "unknown")
+    assert (section.summary, section.tone) == ("Too little data for 1 budget.", "unknown")
 
 
 def test_report_without_any_says_so():

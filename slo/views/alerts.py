@@ -43,7 +43,7 @@ STATES = (OPEN, RESOLVED, ALL)
 ACKNOWLEDGED_LAST = ExpressionWrapper(Q(acknowledged_at__isnull=False), output_field=BooleanField())
 PAGE_SIZE = 50
 MAX_NOTE_LENGTH = 200
-WORDS = {"allow": "let through"}
+WORDS = {"allow": "let through", "of_them": "affected calls"}
 
 
 @signed_in
@@ -346,7 +346,7 @@ def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
             lasted = durations.format_readable(timedelta(seconds=value))
             rows.append({"name": words, "value": lasted})
         else:
-            rows.append({"name": name.replace("_", " "), "value": value})
+            rows.append({"name": WORDS.get(name) or name.replace("_", " "), "value": value})
     return rows
 
 

@@ -69,7 +69,10 @@ def advance(
     going_on = {"state": Job.State.RUNNING, "hold_reason": "", "error": "", "outcome": ""}
     locked.write(step_index=index + 1, done=index + 1, **going_on)
     probe("advance.claimed")
-    why = reason or "Step finished, and every gate passes."
+    passes = "Step finished, and every gate passes."
+    why = reason or (
+        passes if locked.ramp.plan[index]["gates"] else "Step finished; it has no gates."
+    )
     locked.step(index, state=JobStep.State.PASSED, finished_at=now, error="")
     if locked.ramp.blind_since is not None:
         locked.ramp.blind_since = None

@@ -51,7 +51,18 @@ VERDICTS = {
 }
 # Evidence shown elsewhere on the line, or internal.
 NOT_FIGURES = frozenset(
-    {"why", "since", "observed_at", "approval", "waits_until", "good", "total", "seen", "needed"}
+    {
+        "why",
+        "since",
+        "observed_at",
+        "looked_at",
+        "approval",
+        "waits_until",
+        "good",
+        "total",
+        "seen",
+        "needed",
+    }
 )
 
 

@@ -110,15 +110,15 @@ def test_the_running_week_can_be_read_and_not_signed(week):
 
 
 def test_part_that_is_not_known_has_a_badge_that_says_so(week, monkeypatch):
-    words = ("No data for 1 SLO.", "unknown")
-    blind = ReportSection("blind", "Budgets", *words, headline="1 of 1 error budget without data")
+    words = ("Too little data for 1 budget.", "unknown")
+    blind = ReportSection("blind", "Budgets", *words, headline="1 of 1 error budget unknown")
     monkeypatch.setattr(REPORT_SECTIONS, "_items", {"blind": RegisteredFunction(lambda *_: blind)})
 
     html = page(browser_as("viewer").get(f"{HISTORY}{week.later(1)}/"))
 
     tile = html.split('href="#blind"', 1)[1].split("</a>", 1)[0]
     badge = html.split('id="blind-title"', 1)[1].split("</div>", 1)[0]
-    assert "1 of 1 error budget without data" in tile
+    assert "1 of 1 error budget unknown" in tile
     assert "Unknown" in badge
     assert "state--quiet" in badge
     assert "Nothing needs action" not in html

@@ -56,8 +56,8 @@ class Command(ShellCommand):
         since = max(anchors, default=0)
         plural = "" if len(anchors) == 1 else "s"
         self.stderr.write(
-            f"Checked against {len(anchors)} recorded head{plural}, the last at row {since}. Not checked:"
-            f" whether rows after row {max(since, verdict.head_id)} were deleted. Compare with an"
+            f"Checked against {len(anchors)} recorded head{plural}, the last at row {since}."
+            f" Not checked: whether rows after row {max(since, verdict.head_id)} were deleted. Compare with an"
             " anchor kept elsewhere: --anchor ID:HASH."
         )
 
