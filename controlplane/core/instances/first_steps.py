@@ -27,7 +27,7 @@ FIRST_STEPS.register(
     FirstStep(
         name="service",
         title="Connect a service",
-        summary="A service polls the console with the client library and checks switches in memory.",
+        summary="A service polls the console with the client library and checks switches itself.",
         missing="No service has reported in the last 24 hours.",
         template="core/first_steps/_service.html",
         position=10,

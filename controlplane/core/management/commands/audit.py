@@ -57,8 +57,8 @@ class Command(ShellCommand):
         plural = "" if len(anchors) == 1 else "s"
         self.stderr.write(
             f"Checked against {len(anchors)} recorded head{plural}, the last at row {since}."
-            f" Not checked: whether rows after row {max(since, verdict.head_id)} were deleted. Compare with an"
-            " anchor kept elsewhere: --anchor ID:HASH."
+            f" Not checked: whether rows after row {max(since, verdict.head_id)} were deleted."
+            " Compare with an anchor kept elsewhere: --anchor ID:HASH."
         )
 
     def export(self, options: dict[str, Any]) -> None:
