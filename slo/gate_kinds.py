@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from controlplane.core import durations
 from controlplane.core.gates import services as gates
 from controlplane.core.gates.fields import (
     NUMBER,
@@ -24,7 +25,7 @@ from controlplane.core.gates.verdicts import (
     repeat_verdict,
     show_evidence,
 )
-from slo.evaluation.gates import TYPE
+from slo.evaluation.gates import TYPE, read_window
 
 MIN_BAD = 3
 
@@ -48,7 +49,8 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
         return build_no_data(question, why, evidence)
     min_events = read_limit(question, "min_events", MIN_EVENTS)
     if total < min_events:
-        return build_no_data(question, explain_too_few(total, min_events), evidence)
+        when = f"in the last {durations.format_readable(read_window(question.spec))} of the step"
+        return build_no_data(question, explain_too_few(total, min_events, when), evidence)
     min_bad = read_limit(question, "min_bad", MIN_BAD)
     if observation.verdict == FAIL and total - good < min_bad:
         bad = format_count(total - good)
@@ -61,7 +63,7 @@ KIND = GateKind(
     name=TYPE,
     label="SLO",
     summary="SLO {slo}, burn rate over {window} at most {max_burn_rate}",
-    passes_when="the burn rate since the step began is low enough",
+    passes_when="the burn rate in the window, within the step, is low enough",
     fields=(
         SLO_FIELD,
         GateField("window", "Window", check_duration, "5m"),

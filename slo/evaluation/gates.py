@@ -67,7 +67,7 @@ def answer_open_gates(now: datetime) -> int:
     pending = {name: minute_of(ended) for name, ended in oldest}
     windows = []
     for one in questions:
-        name, start = _slo_name(one), min(now, max(one.since, now - _window_length(one)))
+        name, start = _slo_name(one), min(now, max(one.since, now - read_window(one.spec)))
         first, last = minute_of(start), due_minute(now)
         last = max(first, min(last, pending.get(name, last + 1) - 1))
         windows.append(GateWindow(name, start, first, last, *known.get(name, (None, Decimal(1)))))
@@ -93,7 +93,10 @@ def evaluate_gate(
         return GateAnswer(NO_DATA, {**evidence, "why": f"the SLO {gate_window.slo} doesn't exist"})
     evidence |= {"good": _to_json_count(good), "total": _to_json_count(total)}
     if total <= 0:
-        return GateAnswer(NO_DATA, {**evidence, "why": "no events since the step began"})
+        whole = durations.format_readable(read_window(spec))
+        return GateAnswer(
+            NO_DATA, {**evidence, "why": f"no events in the last {whole} of the step"}
+        )
     limit = Decimal(str(spec.get("max_burn_rate", 1)))
     allowed = Fraction(total) * Fraction(gate_window.budget)
     bad = Fraction(total) - Fraction(good)
@@ -147,10 +150,10 @@ def _slo_name(gate: Gate) -> str:
     return str(gate.spec.get("slo", ""))
 
 
-def _window_length(gate: Gate) -> timedelta:
-    """Return the length of the gate's window, 5 minutes if it is missing or invalid."""
+def read_window(spec: Mapping[str, Any]) -> timedelta:
+    """Return the length of a gate's window, 5 minutes if it is missing or invalid."""
     try:
-        return durations.parse(str(gate.spec.get("window", "5m")))
+        return durations.parse(str(spec.get("window", "5m")))
     except ValueError:
         return timedelta(minutes=5)
 

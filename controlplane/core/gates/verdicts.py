@@ -112,8 +112,8 @@ def read_limit(question: GateQuestion, name: str, default: int) -> int:
     return int(question.spec.get(name, default))
 
 
-def explain_too_few(total: float, needed: int) -> str:
-    return f"{format_count(total)} of {needed:,} events since the step began"
+def explain_too_few(total: float, needed: int, when: str = "since the step began") -> str:
+    return f"{format_count(total)} of {needed:,} events {when}"
 
 
 def format_time(moment: datetime) -> str:

@@ -83,7 +83,7 @@ def test_without_events_there_is_no_data():
 
     assert (observation.verdict, observation.evidence["why"]) == (
         NO_DATA,
-        "no events since the step began",
+        "no events in the last 5 min of the step",
     )
 
 
