@@ -55,7 +55,7 @@ def report_page(request: PersonRequest, week: str) -> HttpResponse:
         "acting": [section for section in sections if section["tone"] != "good"],
         "full": [section for section in sections if not section["is_quiet"]],
         "quiet": [section for section in sections if section["is_quiet"]],
-        "sha256": canonical.digest(report.content),
+        "sha256": canonical.digest(report.content) if report.anchor_id else "",
         "zone": report.content["time_zone"],
         "environment": report.content["environment"],
         "public_url": settings.PUBLIC_URL.rstrip("/"),
