@@ -1,9 +1,10 @@
 """Browsers in tests of screens: Django's client, with and without htmx."""
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from html.parser import HTMLParser
-from typing import Any
+from typing import Any, TypeVar
 
 from django.test import Client
 
@@ -13,6 +14,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person
 from switches import services
 
+T = TypeVar("T")
 REASON = "OpenAI 5xx on completions since 02:10, INC-4411"
 SAFE_NOW = "5xx below 0.1 % for twenty minutes, vendor confirms"
 # Headers that htmx sends for a part of the page, and from inside the dialog.
@@ -55,6 +57,14 @@ def overdue(switch: str = "segment:late") -> None:
     now = db_now()
     engaged(switch, expires_in="1h", on_expiry="hold", now=now - timedelta(hours=2))
     services.expire_due(now)
+
+
+def within_a_minute(act: Callable[[], T]) -> T:
+    """Return the result of `act`; repeat it if a minute passed, since poll tokens change then."""
+    while True:
+        began, result = db_now().minute, act()
+        if db_now().minute == began:
+            return result
 
 
 def page(response: Any) -> str:
