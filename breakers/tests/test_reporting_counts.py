@@ -38,7 +38,7 @@ def fleet():
 
 
 def test_reporting_counts_are_those_of_the_board(fleet):
-    board = load_page(BreakerBoardFilter(), NOW).counts
+    board = load_page(BreakerBoardFilter(), (), NOW).counts
 
     with CaptureQueriesContext(connection) as queries:
         counts = load_reporting_counts(NOW)
@@ -51,7 +51,7 @@ def test_reporting_counts_are_those_of_the_board(fleet):
 
 
 def test_runbook_counts_open_and_half_open_dependencies_like_the_board(fleet):
-    board = load_page(BreakerBoardFilter(), NOW).counts
+    board = load_page(BreakerBoardFilter(), (), NOW).counts
 
     (line,) = count_open_breakers(NOW)
 
