@@ -37,5 +37,5 @@ def count_open_breakers(now: datetime) -> Sequence[StatusLine]:
     is_open, is_half_open = counts[dependency_status.OPEN], counts[dependency_status.HALF_OPEN]
     if not is_open and not is_half_open:
         return []
-    text = f"{is_open:,} breakers open, {is_half_open:,} half-open"
+    text = f"Breakers: {is_open:,} open, {is_half_open:,} half-open"
     return [StatusLine(text, tone="warn", path="/breakers/")]
