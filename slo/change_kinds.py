@@ -15,6 +15,7 @@ from controlplane.core.audit.change_feed import (
     ChangeKind,
     Feed,
 )
+from controlplane.core.threshold_metrics import THRESHOLD_METRICS
 from slo.alerts import notifications
 from slo.models import Alert, Slo
 from slo.templatetags.alerts import arrows
@@ -55,8 +56,14 @@ def find_related_slos(services: Collection[str]) -> Collection[str]:
 def list_alert_starts(
     since: datetime, until: datetime, services: Collection[str], subjects: Collection[str]
 ) -> Feed[AlertStart]:
+    """Read alerts as :data:`change_feed.ReadAlerts`.
+
+    Alerts which only say that one of `subjects` is engaged are left out: they tell nothing new.
+    """
     is_related = Q(service__in=[*filter(None, services)]) | Q(subject__in=subjects)
+    elsewhere = [name for name, one in THRESHOLD_METRICS.items() if one.counted_elsewhere]
     opened = Alert.objects.filter(opened_at__gte=since, opened_at__lte=until)
+    opened = opened.exclude(threshold__metric__in=elsewhere, subject__in=subjects)
     rows: QuerySet[Any, Any] = opened.annotate(
         is_related=ExpressionWrapper(is_related, output_field=BooleanField())
     )

@@ -55,7 +55,7 @@ def create_targets(apps: Any, now: datetime) -> None:
         defaults={
             "kind": "channel",
             "address": SLACK,
-            "description": "The channel or webhook that the environment names.",
+            "description": "The channel of `SLACK_CHANNEL` or the webhook of `SLACK_WEBHOOK_URL`.",
             "created_at": now,
         },
     )

@@ -18,6 +18,7 @@ from controlplane.core.audit.change_feed import (
     summarize_changes_before,
 )
 from controlplane.core.clock import db_now
+from slo.models import ThresholdRule
 from slo.tests import factories
 from slo.tests.month_of_events import alert
 from switches.tests.browsers import browser_as, engaged, page, text
@@ -205,7 +206,10 @@ def test_alerts_of_the_hour_after_are_listed_related_ones_apart():
     )
     alert(slo, at + timedelta(minutes=61), None, subject="too-late")
 
-    feed = list_alerts_after(at, services=["core", ""], subjects=["nothing"])
+    rule = ThresholdRule.objects.get(name="switch_engaged")
+    alert(slo, at + timedelta(minutes=1), None, threshold=rule, subject="feature:chat")
+
+    feed = list_alerts_after(at, services=["core", ""], subjects=["feature:chat"])
 
     (related,), (other,) = feed.related, feed.others
     assert (related.text, other.text) == ("Slow", "Blind")

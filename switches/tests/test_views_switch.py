@@ -94,6 +94,23 @@ class TestPage:
         assert f"episodes_before={oldest_shown.pk}" in first
         assert older.count("Engaged for ") == 2
 
+    def test_last_engagement_is_the_newest_on_pages_of_older_ones_too(self):
+        client = browser_as("operator")
+        for _ in range(2):
+            engaged("segment:finance")
+            released()
+        newest = Episode.objects.latest("id")
+
+        older = page(client.get(f"{FINANCE}?episodes_before={newest.pk}"))
+
+        assert older.count("Engaged for ") == 1
+        assert f"/comments/episode/{newest.pk}/" in older
+
+    def test_history_lists_only_episodes_that_ended(self):
+        engaged("segment:finance")
+
+        assert "History No earlier episodes." in text(page(browser_as("viewer").get(FINANCE)))
+
     def test_number_of_queries_does_not_grow_with_the_history(self):
         client = browser_as("operator")
 

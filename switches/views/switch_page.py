@@ -69,7 +69,7 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
         **views.build_context(request, ramp, now),
         **switch_context(switch.pk),
         **drills.switch_context(switch, now),
-        **_read_history(request, switch),
+        **_read_history(request, switch, row.episode),
         "alerts": row.episode
         and change_feed.list_alerts_after(
             row.episode.engaged_at,
@@ -79,20 +79,24 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
     }
 
 
-def _read_history(request: PersonRequest, switch: Switch) -> dict[str, Any]:
-    episodes = Episode.objects.filter(switch_id=switch.pk).order_by("-id")
+def _read_history(
+    request: PersonRequest, switch: Switch, current: Episode | None
+) -> dict[str, Any]:
+    """Return pages of ended episodes and audit entries, comments, and the latest episode."""
+    ended = Episode.objects.filter(switch_id=switch.pk, ended_at__isnull=False).order_by("-id")
+    latest = current or ended.first()
     entries = AuditEntry.objects.filter(target=switch.pk).order_by("-id")
     if before := page_updates.parse_id(request.GET.get("episodes_before", "")):
-        episodes = episodes.filter(pk__lt=before)
+        ended = ended.filter(pk__lt=before)
     if before := page_updates.parse_id(request.GET.get("audit_before", "")):
         entries = entries.filter(pk__lt=before)
-    shown_episodes, older_episodes = page_updates.take_page(episodes, EPISODES_SHOWN)
+    shown_episodes, older_episodes = page_updates.take_page(ended, EPISODES_SHOWN)
     shown_entries, older_entries = page_updates.take_page(entries, ENTRIES_SHOWN)
+    commented = {str(one.pk) for one in (latest, *shown_episodes) if one is not None}
     return {
+        "latest": latest,
         "episodes": shown_episodes,
-        "comments": list_comments(comment_kinds.KIND, [str(one.pk) for one in shown_episodes])[
-            :COMMENTS_SHOWN
-        ],
+        "comments": list_comments(comment_kinds.KIND, commented)[:COMMENTS_SHOWN],
         "older_episodes": older_episodes,
         "entries": [(entry, compare_texts(entry.before, entry.after)) for entry in shown_entries],
         "older_entries": older_entries,
