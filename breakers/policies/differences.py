@@ -180,7 +180,7 @@ def _policy_line(path: str, key: str, value: Any) -> PolicyLine:
     unit = known.unsaid_unit if known and text != "–" else ""
     return PolicyLine(
         path=path,
-        name=key.replace("_", " "),
+        name=known.label if known else key.replace("_", " ").capitalize(),
         value=f"{text} {unit}".strip(),
         help=known.help if known else "",
         is_default=known is not None and value == default,

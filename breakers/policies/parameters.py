@@ -38,8 +38,29 @@ NEVER_RETRIED = (
     400, 401, 403, 404, "invalid_api_key", "content_policy_violation", "invalid_request_error",
 )  # fmt: skip
 
-UNITS = ("_ms", "_seconds", "_size", "_calls", "_count", "attempts", "failures", "tokens")
+UNITS = ("_size", "_calls", "_count", "attempts", "failures", "tokens")
 """Endings of parameter names from which the unit is clear."""
+LABELS = {
+    "runbook_url": "Runbook",
+    "breaker.slow_call_seconds": "Slow call",
+    "breaker.open_seconds": "Open time",
+    "breaker.open_max_seconds": "Maximum open time",
+    "breaker.half_open_calls": "Half-open calls",
+    "breaker.half_open_concurrent": "Concurrent half-open calls",
+    "breaker.half_open_max_seconds": "Maximum time of a probe",
+    "retry.base_seconds": "First delay",
+    "retry.cap_seconds": "Maximum delay",
+    "retry.retry_after_max_seconds": "Longest Retry-After",
+    "retry.retry_on": "Retry",
+    "retry.never": "Never retry",
+    "retry.then": "After the last attempt",
+    "bulkhead.limit": "Concurrent calls",
+    "bulkhead.per_key_limit": "Concurrent calls per key",
+    "bulkhead.queue_seconds": "Maximum wait",
+    "fallback.message_en": "Message in English",
+    "budget.per_key_tokens": "Tokens per key",
+}
+"""Labels of parameters whose name is unclear to readers."""
 A_DAY = 86_400.0
 MIN_SECONDS = 0.001
 MAX_TOKENS = 10**12
@@ -72,8 +93,14 @@ class Parameter:
         return self.path.rpartition(".")[2]
 
     @property
+    def label(self) -> str:
+        """The parameter in words, without its unit of time."""
+        name = self.name.removesuffix("_seconds").removesuffix("_ms")
+        return LABELS.get(self.path) or name.replace("_", " ").capitalize()
+
+    @property
     def unsaid_unit(self) -> str:
-        """The unit of the values; empty if the parameter's name includes it."""
+        """The unit of the values; empty if the label includes it."""
         return "" if self.name.endswith(UNITS) else self.unit
 
 

@@ -108,7 +108,7 @@ def test_edit_shows_what_would_change_while_one_types(desks):
     dependency("core->oracle", db_now(), timeout_ms=60_000)
     page = desks.open_desk(person("admin")).open("/breakers/core/oracle/edit/")
 
-    page.get_by_label("timeout ms").fill("30000")
+    page.get_by_label("Timeout ms").fill("30000")
 
     expect(page.locator("#preview ins")).to_have_text("30000")
     page.get_by_role("button", name="Save").click()
@@ -151,7 +151,7 @@ def test_dependency_is_registered_by_hand(desks):
     dialog.get_by_role("button", name="Edit its policy").click()
 
     expect(page.get_by_role("heading", name="Register core → oracle")).to_be_visible()
-    page.get_by_label("timeout ms", exact=True).fill("5000")
+    page.get_by_label("Timeout ms", exact=True).fill("5000")
     page.get_by_role("button", name="Register").click()
 
     expect(page.locator("#toasts")).to_contain_text("Registered: core → oracle")

@@ -99,7 +99,7 @@ def test_long_number_is_shown_with_all_its_digits():
         for line in section.lines
         if line.path == "breaker.slow_call_seconds"
     ]
-    assert line.value == "12345.678"
+    assert line.value == "12345.678 s"
 
 
 def test_preview_names_what_would_change_and_saves_nothing():
