@@ -77,6 +77,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "controlplane.accounts.authentication.middleware.PasswordChangeMiddleware",
     "controlplane.accounts.authentication.middleware.SecondFactorMiddleware",
     "controlplane.core.http.middleware.PersonTimeZoneMiddleware",
     "controlplane.core.http.middleware.DomainErrorMiddleware",

@@ -144,7 +144,9 @@ class UserAdmin(Table):
         password = values.pop("new_password")
         if not change:
             active = values.pop("is_active")
-            created = people.create_user(password=password, actor=actor, now=now, **values)
+            created = people.create_user(
+                password=password, must_change_password=True, actor=actor, now=now, **values
+            )
             obj.pk = created.pk
             obj._state.adding = False
             if not active:
@@ -154,7 +156,13 @@ class UserAdmin(Table):
         if changes:
             people.change_user(user=obj, actor=actor, now=now, **changes)
         if password:
-            people.set_password(user=obj, password=password, actor=actor, now=now)
+            people.set_password(
+                user=obj,
+                password=password,
+                must_change=obj.pk != actor.user_id,
+                actor=actor,
+                now=now,
+            )
 
     def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         """Show or save the form of a person; if the change is refused, show it with the reason."""

@@ -26,6 +26,7 @@ urlpatterns = [
     path("preferences/security/remove/", security.remove, name="security_remove"),
     path("preferences/security/codes/", security.new_codes, name="security_codes"),
     path("preferences/", preferences.preferences_page, name="preferences"),
+    path("preferences/new-password/", password_reset.choose_password, name="password_new"),
     path("preferences/sessions/", sessions.sessions_page, name="sessions_page"),
     path("preferences/sessions/end/", sessions.end_session, name="session_end"),
     path("theme/", preferences.set_theme, name="theme"),

@@ -17,7 +17,7 @@ from controlplane.core.live import topics
 from controlplane.core.live.subscribers import Session, Subscriber
 from controlplane.core.roles import SCOPES_OF, Role
 
-from . import factors
+from . import factors, password_changes
 
 _VALID_SESSIONS = """
     SELECT given.key, s.session_data, u.password, u.role
@@ -30,7 +30,8 @@ _VALID_SESSIONS = """
 def find_session(key: str) -> Subscriber:
     """Return the WebSocket subscriber for the signed-in person with this session key.
 
-    Raises Unauthenticated for an ended session, Forbidden if a required second factor is missing.
+    Raises Unauthenticated for an ended session, Forbidden if the person first has to choose a new
+    password or to set up a required second factor.
     """
     row = BrowserSession.objects.open(db_now()).filter(pk=session_digest(key)).first()
     content = SessionStore().decode(row.session_data) if row else {}
@@ -39,6 +40,8 @@ def find_session(key: str) -> Subscriber:
     user = users.first()
     if row is None or user is None or not matches_user(content, user.pk, user.password):
         raise Unauthenticated("This session has ended. Sign in again.")
+    if password_changes.is_required(user, content):
+        raise Forbidden(password_changes.CHOOSE_FIRST)
     if factors.is_required(user) and not factors.has_factor(user):
         raise Forbidden(factors.SET_UP_FIRST)
     found = Session(row.pk, user.pk, user.role, row.session_data, user.password)

@@ -45,6 +45,9 @@ class User(AbstractBaseUser):
     )
     time_zone = models.CharField(max_length=64, default="UTC", validators=[known_time_zone])
     is_active = models.BooleanField(default=True)
+    must_change_password = models.BooleanField(
+        default=False, db_default=False, help_text="True while someone else knows the password."
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects: ClassVar[UserManager] = UserManager()

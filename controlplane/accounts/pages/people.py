@@ -73,7 +73,11 @@ def create_person(request: UserRequest) -> HttpResponse:
         password = secrets.token_urlsafe(15)
         try:
             person = services.create_user(
-                password=password, actor=actor, now=now, **form.cleaned_data
+                password=password,
+                must_change_password=True,
+                actor=actor,
+                now=now,
+                **form.cleaned_data,
             )
         except (InvalidInput, ValidationError) as error:
             form.add_service_errors(_get_errors(error))

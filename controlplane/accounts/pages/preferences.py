@@ -1,13 +1,13 @@
 """Page of a person's own preferences."""
 
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.forms import PasswordChangeForm
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
 from controlplane.accounts.authentication import throttle
+from controlplane.accounts.authentication.views.password_reset import change_own_password
 from controlplane.accounts.authentication.views.sign_in import get_safe_next, record_failure
 from controlplane.accounts.people import services
 from controlplane.accounts.people.forms import PreferencesForm
@@ -37,15 +37,7 @@ def preferences_page(request: UserRequest) -> HttpResponse:
             throttle.count_failure(request, user.username)
             record_failure(request, user.username)
         elif password.is_valid():
-            services.set_password(
-                user=user,
-                password=password.cleaned_data["new_password1"],
-                actor=actor_of(request),
-                now=now,
-                keep=request.session.session_key,
-            )
-            update_session_auth_hash(request, user)
-            messages.success(request, "Password changed. Your other sessions have ended.")
+            change_own_password(request, password.cleaned_data["new_password1"], now)
             return redirect("preferences")
     elif request.method == "POST":
         about = PreferencesForm(request.POST, initial={"time_zone": user.time_zone})

@@ -30,6 +30,9 @@ class UserShape(Resource[User]):
     role = serializers.ChoiceField(ROLES)
     time_zone = serializers.CharField()
     is_active = serializers.BooleanField()
+    must_change_password = serializers.BooleanField(
+        help_text="True until the person replaces a password that someone else set."
+    )
     created_at = TimestampField()
     last_login = TimestampField(allow_null=True)
 
@@ -37,7 +40,8 @@ class UserShape(Resource[User]):
 class NewUserShape(UserShape):
     password = serializers.CharField(
         allow_null=True,
-        help_text="First password, shown once; null in a repeated response and in a dry run.",
+        help_text="First password, shown once, to be changed at the first sign-in; null in a"
+        " repeated response and in a dry run.",
     )
 
 
@@ -73,7 +77,9 @@ class UserList(ListView[User]):
         """Create a user. The first password is only in this response."""
         require_fresh(self.request, now)
         password = secrets.token_urlsafe(15)
-        user = services.create_user(password=password, actor=actor, now=now, **body)
+        user = services.create_user(
+            password=password, must_change_password=True, actor=actor, now=now, **body
+        )
         shown = UserShape.render(user)
         without = {**shown, "password": None}
         return Done(

@@ -6,7 +6,7 @@ from typing import Any, cast
 from zoneinfo import available_timezones
 
 from django import forms
-from django.contrib.auth.forms import AuthenticationForm, UsernameField
+from django.contrib.auth.forms import AuthenticationForm, SetPasswordForm, UsernameField
 
 from controlplane.accounts.models.people import User
 from controlplane.core.change_views import ServiceForm
@@ -23,6 +23,16 @@ class SignInForm(AuthenticationForm):
     """Django's sign-in form, with the user name limited to the length of its column."""
 
     username = UsernameField(max_length=150)
+
+
+class NewPasswordForm(SetPasswordForm):  # type: ignore[type-arg]
+    """Django's form for a new password; it refuses the present one if someone else knows that."""
+
+    def clean_new_password1(self) -> str:
+        password: str = self.cleaned_data["new_password1"]
+        if self.user.must_change_password and self.user.check_password(password):
+            raise forms.ValidationError("This is the password you were given. Choose another one.")
+        return password
 
 
 class PreferencesForm(ServiceForm):

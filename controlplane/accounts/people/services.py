@@ -103,17 +103,25 @@ def validate_slack_user_id(text: str, *, of: User | None) -> str:
 
 @transaction.atomic
 def set_password(
-    *, user: User, password: str, actor: Actor, now: datetime, keep: str | None = None
+    *,
+    user: User,
+    password: str,
+    actor: Actor,
+    now: datetime,
+    must_change: bool = False,
+    keep: str | None = None,
 ) -> None:
     """Set a person's password and end their sessions, except the one with the key `keep`.
 
+    With `must_change`, the person has to choose another one at their next sign-in by password.
     Raises :class:`Conflict` if the password has changed since `user` was loaded.
     """
     current = User.objects.select_for_update(no_key=True).get(pk=user.pk)
     if not constant_time_compare(current.password, user.password):
         raise Conflict("Someone else just changed this password. Nothing changed.")
     user.set_password(password)
-    user.save(update_fields=["password"])
+    user.must_change_password = must_change
+    user.save(update_fields=["password", "must_change_password"])
     sessions.lock_sessions(user)
     _record("user.password_set", user, actor, now)
     sessions.end_all(user=user, actor=actor, now=now, but=keep)

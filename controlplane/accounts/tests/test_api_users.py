@@ -29,9 +29,19 @@ def test_new_person_signs_in_with_the_password_that_is_shown_once(admin, client)
     )
     assert again.json() == {**shown, "password": None}
     assert shown["password"] not in IdempotencyKey.objects.get().body
-    assert User.objects.get(username="kim").check_password(shown["password"])
+    kim = User.objects.get(username="kim")
+    assert kim.check_password(shown["password"])
+    assert kim.must_change_password is shown["must_change_password"] is True
     assert "password" not in admin.get("/users/").json()["results"][-1]
     assert AuditEntry.objects.filter(action="user.created", target="user:kim").exists()
+
+
+def test_whether_the_password_must_be_changed_is_not_for_admins_to_say(admin):
+    kim = person("operator", "kim")
+
+    response = admin.patch(f"/users/{kim.pk}/", {"must_change_password": True})
+
+    assert list(response.json()["errors"]) == ["must_change_password"]
 
 
 @pytest.mark.parametrize(

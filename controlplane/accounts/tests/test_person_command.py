@@ -46,7 +46,8 @@ def test_one_who_was_made_signs_in_with_the_printed_password(capsys):
 
     assert last_row() == ("user.created", "user:rescue", "shell")
     assert signs_in("rescue", printed(capsys))
-    assert User.objects.get(username="rescue").role == "admin"
+    rescue = User.objects.get(username="rescue")
+    assert (rescue.role, rescue.must_change_password) == ("admin", True)
 
 
 def test_a_new_password_ends_the_old_one_and_its_sessions(kim, capsys):
@@ -57,6 +58,7 @@ def test_a_new_password_ends_the_old_one_and_its_sessions(kim, capsys):
     assert not BrowserSession.objects.filter(user=kim).exists()
     assert not signs_in("kim", "correct horse battery")
     assert signs_in("kim", printed(capsys))
+    assert User.objects.get(username="kim").must_change_password
     assert AuditEntry.objects.filter(action="user.password_set", target="user:kim").count() == 1
 
 

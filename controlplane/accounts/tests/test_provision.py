@@ -139,6 +139,7 @@ def test_the_first_run_makes_an_admin_and_prints_the_password():
     assert admin.role == Role.ADMIN
     assert output["user"] == "admin"
     assert admin.check_password(output["password"])
+    assert not admin.must_change_password
     (row,) = about_users()
     assert (row.action, row.actor_name) == ("user.created", "provision")
 

@@ -74,6 +74,7 @@ def test_person_is_made_through_the_service():
     nora = User.objects.get(username="nora")
     assert (nora.role, nora.time_zone) == ("operator", "Asia/Seoul")
     assert nora.check_password("a-fine-secret-77")
+    assert nora.must_change_password
     entry = AuditEntry.objects.get(action="user.created")
     assert (entry.actor_name, entry.target) == ("a-admin", "user:nora")
 
@@ -99,6 +100,19 @@ def test_role_is_changed_through_the_service():
     entry = AuditEntry.objects.get(action="user.changed")
     assert '"role":"viewer"' in entry.before
     assert '"role":"approver"' in entry.after
+
+
+@pytest.mark.parametrize(("name", "must_change"), [("nora", True), ("a-admin", False)])
+def test_password_of_somebody_else_must_be_changed_by_them(name, must_change):
+    client = as_role("admin").client
+    person("operator", "nora")
+    user = User.objects.get(username=name)
+
+    client.post(f"{USERS}{user.pk}/change/", form(username=name, role=user.role, time_zone="UTC"))
+
+    user.refresh_from_db()
+    assert user.check_password("a-fine-secret-77")
+    assert user.must_change_password is must_change
 
 
 def test_last_admin_can_not_be_lost():

@@ -83,6 +83,22 @@ def test_coming_in_by_two_steps(desks):
     assert faults_of(page) == ""
 
 
+def test_password_that_must_be_changed(desks):
+    user = kim()
+    user.must_change_password = True
+    user.save()
+    page = desks.open_desk(None).open("/sign-in/")
+
+    sign_in(page)
+    expect(page.get_by_role("heading", name="Choose a new password")).to_be_visible()
+    assert faults_of(page) == ""
+    page.get_by_label("New password", exact=True).fill("1")
+    page.get_by_label("Repeat new password").fill("2")
+    page.get_by_role("button", name="Set password").click()
+    expect(page.locator(".field__error").first).to_be_visible()
+    assert faults_of(page) == ""
+
+
 def test_password_that_was_forgotten(desks, settings):
     settings.EMAIL = replace(settings.EMAIL, host="127.0.0.1")
     path = resets.build_path(kim(email="kim@example.org"))

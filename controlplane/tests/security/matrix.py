@@ -264,6 +264,7 @@ switches/<str:scope>/<str:key>/describe/  GET, POST switches:write
 find/  GET person
 find/part/  GET person
 preferences/  GET, POST person
+preferences/new-password/  GET, POST person
 preferences/sessions/  GET person
 preferences/sessions/end/  POST person
 people/  GET admin

@@ -33,7 +33,7 @@ class Command(ShellCommand):
         create.add_argument("name")
         create.add_argument("--role", choices=[role.value for role in Role], default="viewer")
         for command, does in (
-            ("password", "print a new password; ends their sessions"),
+            ("password", "print a password to change at the next sign-in; ends their sessions"),
             ("unlock", "reset their failed sign-in attempts"),
             ("reset-factors", "remove their second factors; ends their sessions"),
             ("deactivate", "end their sessions and stop their tokens"),
@@ -59,13 +59,20 @@ class Command(ShellCommand):
     def create(self, options: dict[str, Any]) -> None:
         password, name, role = secrets.token_urlsafe(15), options["name"], options["role"]
         user = people.create_user(
-            username=name, password=password, role=role, actor=shell_actor(), now=db_now()
+            username=name,
+            password=password,
+            must_change_password=True,
+            role=role,
+            actor=shell_actor(),
+            now=db_now(),
         )
         self._print_password(user, password, "first password")
 
     def password(self, options: dict[str, Any]) -> None:
         user, password = _find_user(options), secrets.token_urlsafe(15)
-        people.set_password(user=user, password=password, actor=shell_actor(), now=db_now())
+        people.set_password(
+            user=user, password=password, must_change=True, actor=shell_actor(), now=db_now()
+        )
         self._print_password(user, password, "new password")
 
     @transaction.atomic
@@ -94,7 +101,9 @@ class Command(ShellCommand):
 
     def _print_password(self, user: User, password: str, label: str) -> None:
         """Print the password alone on stdout, so that scripts can read it."""
-        self.stderr.write(f"{user.username}: the {label}, shown only once:")
+        self.stderr.write(
+            f"{user.username}: the {label}, shown only once, to be changed at the next sign-in:"
+        )
         self.line(password)
 
 

@@ -53,7 +53,8 @@ def ensure_admin(chosen_password: str, now: datetime) -> tuple[str | None, str]:
 
     Return the password if this run generated it, and a note to print. Without `chosen_password`,
     each run until the first sign-in of `admin` generates a new one, because the earlier one may be
-    lost. A password that was changed in the console or the shell is kept.
+    lost. A password that was changed in the console or the shell is kept. `admin` isn't asked to
+    choose another password at the first sign-in, as scripts that install Switchgear use this one.
     """
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()

@@ -83,7 +83,8 @@ def test_new_person_signs_in_with_what_is_shown_once(root, client):
 
     password = shown_once(response.content.decode())
     lee = User.objects.get(username="lee")
-    assert lee.role == "operator"
+    assert (lee.role, lee.must_change_password) == ("operator", True)
+    assert "must be changed at the next sign-in" in page(root, lee)
     assert client.post("/sign-in/", {"username": "lee", "password": password}).status_code == 302
     entry = AuditEntry.objects.get(action="user.created")
     assert (entry.actor_name, entry.target) == ("root", "user:lee")
