@@ -55,7 +55,7 @@ def test_runbook_counts_open_and_half_open_dependencies_like_the_board(fleet):
 
     (line,) = count_open_breakers(NOW)
 
-    assert line.text == f"{board.open} breakers open, {board.half_open} half-open"
+    assert line.text == f"Breakers: {board.open} open, {board.half_open} half-open"
     assert (board.open, board.half_open) == (1, 2)
 
 

@@ -3,19 +3,19 @@
 from collections.abc import Iterator
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from breakers.services import registry
 from breakers.tests.registered import ADMIN, breaker, dependency, instance
 from controlplane.core import provision
+from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
 from controlplane.core.configuration.models import SampleEntry
 from controlplane.core.configuration.services import load_shipped
 from controlplane.core.first_steps import services as first_steps
 from slo.models import Sli
-from switches.ramps.tests.ramp_helpers import engage
 
 pytestmark = pytest.mark.django_db(transaction=True)
 RELEASE_BEFORE = [("core", "0027_favorite")]
@@ -65,7 +65,8 @@ def test_upgrade_calls_only_what_is_unused_and_unchanged_a_sample():
 
 @pytest.mark.usefixtures("old_release")
 def test_upgrade_hides_the_first_steps_where_a_switch_was_engaged():
-    engage("feature:chat", db_now())
+    with transaction.atomic():
+        audit.record(actor=ADMIN, action="switch.engaged", target="feature:chat", now=db_now())
 
     upgrade()
 

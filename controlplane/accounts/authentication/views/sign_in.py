@@ -178,7 +178,7 @@ def record_failure(request: HttpRequest, username: str) -> None:
 
 
 def get_safe_next(request: HttpRequest) -> str:
-    """Return the URL to continue with: the parameter `next` if it is on this site, else `/`."""
+    """Return the path to continue with: the parameter `next` if it is on this site, else `/`."""
     url = request.POST.get("next") or request.GET.get("next") or ""
     is_own = url_has_allowed_host_and_scheme(url, {request.get_host()}, request.is_secure())
-    return url if is_own else "/"
+    return url if is_own and url.startswith("/") else "/"
