@@ -18,6 +18,8 @@ LAST_MIGRATIONS = (
     ("slo", "0002_builtin_rules"),
 )
 """The last migrations of that release in each app that has new ones."""
+FORMER_PACKAGES = ("drf_spectacular_sidecar",)
+"""Apps of that release, only with static files, that are no longer installed."""
 AUDIT_ROWS = 3000
 SEED = """
 from dataclasses import replace
@@ -123,6 +125,8 @@ def unpack(folder: Path) -> Path:
         raise Missing(found.stderr.decode().strip())
     with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
         archive.extractall(folder, filter="data")
+    for package in FORMER_PACKAGES:
+        (folder / f"{package}.py").touch()
     return folder
 
 
