@@ -38,7 +38,7 @@ HOLD = 4
 TICKS = 60
 LATEST = LEASE.total_seconds() + 2
 EVERY_TURN = ("ramp.claimed", "ramp.looked", "ramp.worked")
-ADVANCE = ("locked", "claimed", "published", "told", "committed")
+ADVANCE = ("locked", "claimed", "published", "notified", "committed")
 POINTS = {
     "advance": (*EVERY_TURN, *(f"advance.{point}" for point in ADVANCE)),
     "complete": (
