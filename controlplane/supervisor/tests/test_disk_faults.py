@@ -65,7 +65,7 @@ def test_a_full_disk_ends_nothing_and_all_recovers_once_there_is_room(disk: Path
             filler = fill(disk)
             fill_write_ahead_log(owner)
 
-        run.wait_for("postgres died 5 times in a row", 60)
+        run.wait_for("postgres stopped 5 times in a row", 60)
         assert not harness.is_free(run.port)
         filler.unlink()
         harness.wait_until(lambda: is_up(data), 20, run)
@@ -81,7 +81,7 @@ def test_a_read_only_disk_can_be_started_on_and_recovers_once_it_is_writable(dis
     assert mount("-o", "remount,ro", str(disk))
 
     with start(data) as again:
-        again.wait_for("postgres died 5 times in a row", 60)
+        again.wait_for("postgres stopped 5 times in a row", 60)
         with start(data) as third:
             assert third.wait() == 2
             assert "already running here" in third.output

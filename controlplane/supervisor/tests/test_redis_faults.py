@@ -82,7 +82,7 @@ def test_a_redis_that_keeps_dying_ends_nothing_and_comes_back(data: Path) -> Non
         folder.write_text("in the way")
         os.kill(pid_of(url), signal.SIGKILL)
 
-        run.wait_for("redis died 5 times in a row")
+        run.wait_for("redis stopped 5 times in a row")
         assert web_answers(run.port)
         folder.unlink()
         folder.mkdir(mode=0o700)
