@@ -99,7 +99,7 @@ def test_a_run_on_a_read_only_disk_ends_when_it_is_told_to(disk: Path) -> None:
     assert mount("-o", "remount,ro", str(disk))
 
     with start(data) as again:
-        again.wait_for("postgres ended")
+        again.wait_for("Continuing, and retrying postgres.")
 
         assert again.end()[0] == 0
         harness.wait_until(lambda: not harness.processes_of(data), 3, again)
