@@ -6,8 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from controlplane.accounts.authentication import throttle
-from controlplane.accounts.authentication.views.password_reset import change_own_password
+from controlplane.accounts.authentication import password_changes, throttle
 from controlplane.accounts.authentication.views.sign_in import get_safe_next, record_failure
 from controlplane.accounts.people import services
 from controlplane.accounts.people.forms import PreferencesForm
@@ -37,7 +36,8 @@ def preferences_page(request: UserRequest) -> HttpResponse:
             throttle.count_failure(request, user.username)
             record_failure(request, user.username)
         elif password.is_valid():
-            change_own_password(request, password.cleaned_data["new_password1"], now)
+            chosen = password.cleaned_data["new_password1"]
+            password_changes.change_own_password(request, chosen, now)
             return redirect("preferences")
     elif request.method == "POST":
         about = PreferencesForm(request.POST, initial={"time_zone": user.time_zone})

@@ -1,11 +1,9 @@
 """Pages to request a password reset link, and to set a new password with it or after signing in."""
 
 import time
-from datetime import datetime
 
 from django.conf import settings
 from django.contrib import messages
-from django.contrib.auth import update_session_auth_hash
 from django.core.exceptions import ValidationError
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -18,13 +16,11 @@ from django.views.decorators.http import require_http_methods
 
 from controlplane.accounts.authentication import password_changes, resets, throttle
 from controlplane.accounts.models.people import User
-from controlplane.accounts.people import services
 from controlplane.accounts.people.forms import NewPasswordForm
 from controlplane.accounts.requests import UserRequest
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict
-from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.requests import client_ip, request_id_of
 from controlplane.core.page_responses import page_view
 
@@ -101,24 +97,11 @@ def choose_password(request: UserRequest) -> HttpResponse:
         return redirect(get_safe_next(request))
     form = NewPasswordForm(request.user, request.POST if request.method == "POST" else None)
     if form.is_valid():
-        change_own_password(request, form.cleaned_data["new_password1"], db_now())
+        password_changes.change_own_password(request, form.cleaned_data["new_password1"], db_now())
         return redirect(get_safe_next(request))
     context = {"form": form, "person": request.user}
     status = 422 if form.is_bound else 200
     return render(request, "registration/password_new.html", context, status=status)
-
-
-def change_own_password(request: UserRequest, password: str, now: datetime) -> None:
-    """Set the password of the signed-in person; only this session goes on, with another key."""
-    services.set_password(
-        user=request.user,
-        password=password,
-        actor=actor_of(request),
-        now=now,
-        keep=request.session.session_key,
-    )
-    update_session_auth_hash(request, request.user)
-    messages.success(request, "Password changed. Your other sessions have ended.")
 
 
 def _find_user(uid: str) -> User | None:
