@@ -8,6 +8,8 @@ MAKEFLAGS += --no-print-directory
 PY := .venv/bin/python
 SUPERVISOR := $(PY) -m controlplane.supervisor
 LIBRARIES := $(PY) controlplane/supervisor/libraries.py
+MKDOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict \
+  --config-file controlplane/documentation/mkdocs.yml
 LOCK := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate
 ARGS :=
@@ -19,11 +21,12 @@ ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/n
 .venv/.stamp-run .venv/.stamp-dev: unsound
 endif
 
-.PHONY: help run demo test test-fast test-all lint bench e2e faults audit lock clean unsound
+.PHONY: help run demo docs test test-fast test-all lint bench e2e faults audit lock clean unsound
 
 help:
 	@echo 'make run        start Switchgear on http://127.0.0.1:$${PORT:-8000}/'
 	@echo 'make demo       start it with three sample services and faults'
+	@echo 'make docs       build the documentation site, which the console serves under /docs/'
 	@echo 'make test       run the tests (pass options to pytest with ARGS=)'
 	@echo 'make test-fast  run the tests that need no database'
 	@echo 'make test-all   run all tests except faults and e2e, as in CI'
@@ -42,6 +45,9 @@ run: .venv/.stamp-run
 demo: .venv/.stamp-run
 	@$(LIBRARIES)
 	@exec $(SUPERVISOR) demo
+
+docs: .venv/.stamp-run
+	@$(MKDOCS) --site-dir "$(CURDIR)/var/docs"
 
 # `test-all` has the tests of every address, role, point or day, and more examples of each property.
 test-all: SELECTION := -m 'not (faults or e2e or lint)' --hypothesis-profile usual
@@ -79,8 +85,9 @@ lint: .venv/.stamp-dev
 	@$(LIBRARIES) --dev
 	@static/node_modules/.bin/tsc --project static/tsconfig.json
 	@PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
+	@site=$$(mktemp -d); trap 'rm -rf "$$site"' EXIT; $(MKDOCS) --site-dir "$$site"
 	@exec $(SUPERVISOR) exec -- sh -euc '\
-	  $(PY) -m pytest -m lint client/tests; \
+	  $(PY) -m pytest -m lint client/tests controlplane/documentation; \
 	  $(PY) manage.py makemigrations --check --dry-run; \
 	  SECRET_KEY=$$($(PY) -c "import secrets; print(secrets.token_urlsafe(64))") \
 	  HTTPS_ONLY=true ALLOWED_HOSTS=switchgear.example \

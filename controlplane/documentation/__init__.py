@@ -1,0 +1,1 @@
+"""The documentation: the site built from `docs/`, and the tests that run its commands."""

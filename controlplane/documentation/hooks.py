@@ -1,0 +1,46 @@
+"""Hooks of MkDocs: pages from other folders, links that leave `docs/`, and runbooks' headings."""
+
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+from controlplane.documentation.links import Site, rewrite_links
+from controlplane.documentation.navigation import expand_patterns
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+INCLUDED = {
+    "changelog.md": ROOT / "CHANGELOG.md",
+    "client.md": ROOT / "client" / "README.md",
+    "images/icon.svg": ROOT / "static" / "favicon.svg",
+}
+"""Files outside `docs/` that the site has, by their place on it."""
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    config.nav = expand_patterns(config.nav or [], Path(config.docs_dir))
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for uri, path in INCLUDED.items():
+        files.append(File.generated(config, uri, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    source = page.file.abs_src_path
+    if source is None:
+        return markdown
+    uris = {Path(file.abs_src_path): file.src_uri for file in files if file.abs_src_path}
+    site = Site(uris, ROOT, config.repo_url or "")
+    return _runbook_heading(page) + rewrite_links(markdown, Path(source), page.file.src_uri, site)
+
+
+def _runbook_heading(page: Page) -> str:
+    """Return the heading that the console makes of a runbook's front matter, or ""."""
+    if "symptoms" not in page.meta:
+        return ""
+    symptoms = "\n".join(f"- {symptom}" for symptom in page.meta["symptoms"])
+    return f"# {page.meta['title']}\n\n{page.meta['summary']}\n\n## Symptoms\n\n{symptoms}\n\n"

@@ -1,0 +1,69 @@
+"""The strict build refuses broken links and pages that nothing lists."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from controlplane.documentation.hooks import ROOT
+
+CONFIG = Path(__file__).resolve().parent.parent / "mkdocs.yml"
+PAGE = "# Page\n\n[link]({})\n"
+
+pytestmark = pytest.mark.lint
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("other.md#there", ""),
+        ("missing.md", "'missing.md', but the target is not found"),
+        ("../missing.yaml", "'../missing.yaml', but the target"),
+        ("other.md#nowhere", "does not contain an anchor '#nowhere'"),
+        ("#nowhere", "there is no such anchor on this page"),
+    ],
+)
+def test_a_broken_link_fails_the_build(tmp_path: Path, target: str, problem: str) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text(PAGE.format(target))
+    (tmp_path / "docs" / "other.md").write_text("# Other\n\n## There\n")
+
+    done = build(tmp_path, ["page.md", "other.md", "changelog.md", "client.md"])
+
+    assert (done.returncode == 0) == (not problem), done.stderr
+    assert problem in done.stderr
+
+
+def test_a_page_that_is_not_in_the_navigation_fails_the_build(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text("# Page\n")
+
+    done = build(tmp_path, ["changelog.md", "client.md"])
+
+    assert done.returncode == 1
+    assert 'not included in the "nav" configuration:\n  - page.md' in done.stderr
+
+
+def build(folder: Path, nav: list[str]) -> subprocess.CompletedProcess[str]:
+    """Build a site with these pages, by the real site's validation and hooks."""
+    config = {
+        "INHERIT": str(CONFIG),
+        "docs_dir": str(folder / "docs"),
+        "site_dir": str(folder / "site"),
+        "hooks": [str(CONFIG.parent / "hooks.py")],
+        "nav": nav,
+        "plugins": [],
+    }
+    (folder / "mkdocs.yml").write_text(yaml.safe_dump(config))
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", folder / "mkdocs.yml"]
+    return subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
