@@ -12,6 +12,9 @@ MKDOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict \
   --config-file controlplane/documentation/mkdocs.yml
 LOCK := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate
+# Nothing is started, and nothing listens at these addresses.
+WITHOUT_SERVICES := -u PYTHONDONTWRITEBYTECODE SECRET_KEY=for-tests-without-a-database \
+  DATABASE_URL=postgresql://nobody@127.0.0.1:1/none REDIS_URL=redis://127.0.0.1:1/0
 ARGS :=
 # Tests wait for PostgreSQL, timers and other processes: four keep two cores busy.
 WORKERS := 4
@@ -21,12 +24,13 @@ ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/n
 .venv/.stamp-run .venv/.stamp-dev: unsound
 endif
 
-.PHONY: help run demo docs test test-fast test-all lint bench e2e faults audit lock clean unsound
+.PHONY: help run demo docs docs-test test test-fast test-all lint bench e2e faults audit lock clean unsound
 
 help:
 	@echo 'make run        start Switchgear on http://127.0.0.1:$${PORT:-8000}/'
 	@echo 'make demo       start it with three sample services and faults'
 	@echo 'make docs       build the documentation site, which the console serves under /docs/'
+	@echo 'make docs-test  run the commands of the documentation'
 	@echo 'make test       run the tests (pass options to pytest with ARGS=)'
 	@echo 'make test-fast  run the tests that need no database'
 	@echo 'make test-all   run all tests except faults and e2e, as in CI'
@@ -50,15 +54,16 @@ docs: .venv/.stamp-run
 	@$(MKDOCS) --site-dir "$(CURDIR)/var/docs"
 
 # `test-all` has the tests of every address, role, point or day, and more examples of each property.
-test-all: SELECTION := -m 'not (faults or e2e or lint)' --hypothesis-profile usual
+test-all: SELECTION := -m 'not (faults or e2e or lint or docs)' --hypothesis-profile usual
 test test-all: .venv/.stamp-dev
 	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -n $(WORKERS) --dist worksteal $(SELECTION) $(ARGS)
 
-# Nothing is started, and nothing listens at these addresses.
 test-fast: .venv/.stamp-dev
-	@exec env -u PYTHONDONTWRITEBYTECODE SECRET_KEY=for-tests-without-a-database \
-	  DATABASE_URL=postgresql://nobody@127.0.0.1:1/none REDIS_URL=redis://127.0.0.1:1/0 \
-	  $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:schemathesis --fast $(ARGS)
+	@exec env $(WITHOUT_SERVICES) $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:schemathesis --fast $(ARGS)
+
+# The tests start an installation of their own.
+docs-test: .venv/.stamp-dev
+	@exec env $(WITHOUT_SERVICES) $(PY) -m pytest -m docs -p no:schemathesis $(ARGS)
 
 faults: .venv/.stamp-dev
 	@exec $(SUPERVISOR) exec -- $(PY) -m pytest -m faults $(ARGS)

@@ -26,7 +26,7 @@ SERVICE_FIXTURES = {
     "chromium",
     "stream",
 }
-SERVICE_MARKS = {"django_db", "faults", "e2e", "services", "slow"}
+SERVICE_MARKS = {"django_db", "faults", "e2e", "docs", "services", "slow"}
 # A test module or a test helper that names one of these starts a process or talks to a server,
 # be it one of its own.
 SERVICE_MODULES = {
@@ -41,7 +41,7 @@ SERVICE_EVENTS = {
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 MAX_SERVICE_PORT = 1
 """`make test-fast` sets the ports of PostgreSQL and Redis to this one."""
-UNBUDGETED_MARKS = {"faults", "e2e", "exhaustive", "slow"}
+UNBUDGETED_MARKS = {"faults", "e2e", "docs", "exhaustive", "slow"}
 PRESSURE = Path("/proc/pressure/cpu")
 UNMEASURED_FACTOR = 3
 """Factor on the budget where the kernel doesn't report the wait for a CPU."""

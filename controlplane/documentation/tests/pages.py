@@ -1,0 +1,33 @@
+"""The pages whose commands the docs runner runs."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+PAGES = sorted(
+    path.relative_to(ROOT).as_posix()
+    for path in (ROOT / "README.md", ROOT / "client/README.md", *ROOT.glob("docs/**/*.md"))
+)
+PENDING: tuple[str, ...] = (
+    "README.md",
+    "client/README.md",
+    "docs/api.md",
+    "docs/architecture.md",
+    "docs/data.md",
+    "docs/dead-letters.md",
+    "docs/deploy.md",
+    "docs/integrate.md",
+    "docs/operate.md",
+    "docs/recover.md",
+    "docs/restore.md",
+    "docs/runbooks/README.md",
+    "docs/runbooks/audit-chain-broken.md",
+    "docs/runbooks/clock-wrong.md",
+    "docs/runbooks/dead-letters.md",
+    "docs/settings.md",
+)
+"""Pages that are not checked yet."""
+CHECKED = [page for page in PAGES if page not in PENDING]
+
+
+def read_page(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
