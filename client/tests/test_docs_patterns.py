@@ -12,6 +12,10 @@ from switchgear import Switchgear
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted((ROOT / "docs" / "patterns").glob("*.md"))
+CLIENT_PAGES = [
+    ROOT / "client" / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("client", "consumers", "testing")),
+]
 PATTERNS = (
     *("README", "adapters", "breaker", "budgets", "bulkhead", "fallback", "hedging"),
     *("kill-switch", "retry", "steps", "timeout"),
@@ -52,9 +56,9 @@ def test_each_pattern_has_a_page_that_the_first_one_links_to() -> None:
     assert all(f"({name}.md)" in first for name in PATTERNS[1:])
 
 
-@pytest.mark.parametrize("page", [*PAGES, ROOT / "client" / "README.md"], ids=str)
+@pytest.mark.parametrize("page", [*PAGES, *CLIENT_PAGES], ids=str)
 def test_what_a_page_imports_is_there(page: Path) -> None:
-    blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
+    blocks = re.findall(r"```python[^\n]*\n(.*?)```", page.read_text(), re.DOTALL)
 
     assert blocks
     for block in blocks:

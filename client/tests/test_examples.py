@@ -11,6 +11,9 @@ from tests.fake_console import console
 from tests.service_processes import EXAMPLES, ask, ask_json, environment, free_port, running
 from tests.wait_helpers import wait_until
 
+README = EXAMPLES.parent / "README.md"
+TESTING = EXAMPLES.parents[1] / "docs" / "testing.md"
+
 
 def run_quickstart(env: dict[str, str]) -> str:
     done = subprocess.run(
@@ -29,16 +32,17 @@ def test_quickstart_has_no_more_than_ten_lines() -> None:
     assert len((EXAMPLES / "quickstart.py").read_text().splitlines()) <= 10
 
 
-@pytest.mark.parametrize("example", ["quickstart.py", "test_chat.py", "test_oracle.py"])
-def test_readme_shows_the_example_as_it_is(example: str) -> None:
-    assert (EXAMPLES / example).read_text() in (EXAMPLES.parent / "README.md").read_text()
+@pytest.mark.parametrize(
+    ("example", "page"),
+    [("quickstart.py", README), ("test_chat.py", TESTING), ("test_oracle.py", TESTING)],
+)
+def test_page_shows_the_example_as_it_is(example: str, page: Path) -> None:
+    assert (EXAMPLES / example).read_text() in page.read_text()
 
 
-def test_tests_of_the_readme_pass_as_they_stand(tmp_path: Path) -> None:
+def test_tests_of_the_page_on_testing_pass_as_they_stand(tmp_path: Path) -> None:
     [shown] = re.findall(
-        r"^## Tests of your service.*?```python\n(.*?)```",
-        (EXAMPLES.parent / "README.md").read_text(),
-        re.DOTALL | re.MULTILINE,
+        r"^```python title=\"test_chat.py\"\n(.*?)```", TESTING.read_text(), re.DOTALL | re.MULTILINE
     )
     (tmp_path / "test_chat.py").write_text(shown)
 
