@@ -42,7 +42,9 @@ def test_page_shows_the_example_as_it_is(example: str, page: Path) -> None:
 
 def test_tests_of_the_page_on_testing_pass_as_they_stand(tmp_path: Path) -> None:
     [shown] = re.findall(
-        r"^```python title=\"test_chat.py\"\n(.*?)```", TESTING.read_text(), re.DOTALL | re.MULTILINE
+        r"^```python title=\"test_chat.py\"\n(.*?)```",
+        TESTING.read_text(),
+        re.DOTALL | re.MULTILINE,
     )
     (tmp_path / "test_chat.py").write_text(shown)
 
