@@ -24,7 +24,7 @@ ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/n
 .venv/.stamp-run .venv/.stamp-dev: unsound
 endif
 
-.PHONY: help run demo docs docs-test test test-fast test-all lint bench e2e faults audit lock clean unsound
+.PHONY: help run demo docs docs-test test test-fast test-all lint bench e2e faults audit dist sbom lock clean unsound
 
 help:
 	@echo 'make run        start Switchgear on http://127.0.0.1:$${PORT:-8000}/'
@@ -39,6 +39,8 @@ help:
 	@echo 'make lint       run all linters and type checkers'
 	@echo 'make bench      run the benchmarks'
 	@echo 'make audit      check dependencies for known vulnerabilities'
+	@echo 'make dist       build the client as a wheel and an sdist in dist/'
+	@echo 'make sbom       list the components of the image (CycloneDX) in dist/'
 	@echo 'make lock       update the pinned dependencies'
 	@echo 'make clean      remove the virtual environment and caches; data in var/ is kept'
 
@@ -92,7 +94,7 @@ lint: .venv/.stamp-dev
 	@PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
 	@site=$$(mktemp -d); trap 'rm -rf "$$site"' EXIT; $(MKDOCS) --site-dir "$$site"
 	@exec $(SUPERVISOR) exec -- sh -euc '\
-	  $(PY) -m pytest -m lint client/tests controlplane/documentation; \
+	  $(PY) -m pytest -m lint client/tests controlplane/documentation controlplane/tests/test_release_*.py; \
 	  $(PY) manage.py makemigrations --check --dry-run; \
 	  SECRET_KEY=$$($(PY) -c "import secrets; print(secrets.token_urlsafe(64))") \
 	  HTTPS_ONLY=true ALLOWED_HOSTS=switchgear.example \
@@ -105,6 +107,12 @@ audit: .venv/.stamp-dev
 	  --progress-spinner off || { echo 'make audit FAILED: something named above is vulnerable, or' \
 	  'its advisories could not be read, and then nothing was audited.' >&2; exit 1; }
 
+dist: .venv/.stamp-dev
+	@$(PY) deploy/release/build_dist.py $(ARGS)
+
+sbom: .venv/.stamp-dev
+	@$(PY) deploy/release/build_sbom.py $(ARGS)
+
 lock: .venv/.stamp-dev
 	@$(LOCK) --output-file deploy/requirements.txt pyproject.toml
 	@$(LOCK) --extra embedded --extra docs --output-file requirements.txt pyproject.toml
@@ -114,7 +122,7 @@ lock: .venv/.stamp-dev
 
 # Data stays: `var/` holds the database.
 clean:
-	@rm -rf .venv static/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	@rm -rf .venv dist static/node_modules .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp-run: requirements.txt
