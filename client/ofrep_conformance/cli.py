@@ -18,7 +18,7 @@ from .manifest import (
     parse_manifest,
     validate,
 )
-from .registry import CHECKS, Level, Result, Verdict
+from .registry import CHECKS, CheckResult, Level, Verdict
 from .reports import (
     count_failures,
     format_json,
@@ -27,7 +27,7 @@ from .reports import (
     format_summary,
 )
 from .runner import require_answer, run_checks
-from .session import Unreachable
+from .session import NoResponse
 
 EPILOG = "Exit code: 0 if the server conforms, 1 if a check failed, 2 if no check could be run."
 
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if unknown:
             raise ManifestError(f"There is no check {', '.join(unknown)}; --list names them.")
         require_answer(manifest)
-    except (ManifestError, Unreachable) as error:
+    except (ManifestError, NoResponse) as error:
         sys.stderr.write(f"ofrep-conformance: {error}\n")
         return 2
     selected = {*(options.only or CHECKS)} - {*options.skip}
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def run_and_report(
     manifest: Manifest, selected: set[str], options: argparse.Namespace
-) -> list[Result]:
+) -> list[CheckResult]:
     """Run the selected checks, write the reports, and return the results."""
     results = []
     for result in run_checks(manifest, selected):

@@ -48,7 +48,7 @@ class Check:
 
 
 @dataclass(frozen=True)
-class Result:
+class CheckResult:
     """The verdict on a check, with its problems or the reason it was skipped."""
 
     check: Check

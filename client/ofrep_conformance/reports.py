@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from xml.etree import ElementTree
 
 from . import __version__
-from .registry import Level, Result, Verdict
+from .registry import CheckResult, Level, Verdict
 
 MARKS = {
     Verdict.PASSED: "ok  ",
@@ -16,13 +16,13 @@ MARKS = {
 }
 
 
-def count_failures(results: Sequence[Result], *levels: Level) -> int:
+def count_failures(results: Sequence[CheckResult], *levels: Level) -> int:
     return sum(
         result.verdict is Verdict.FAILED and result.check.level in levels for result in results
     )
 
 
-def format_result(result: Result) -> str:
+def format_result(result: CheckResult) -> str:
     check = result.check
     lines = [f"{MARKS[result.verdict]}  {check.level:<6}  {check.id:<30}  {check.requirement}"]
     if result.verdict is not Verdict.PASSED:
@@ -32,7 +32,7 @@ def format_result(result: Result) -> str:
     return "\n".join(lines)
 
 
-def format_summary(results: Sequence[Result]) -> str:
+def format_summary(results: Sequence[CheckResult]) -> str:
     counts = Counter(result.verdict for result in results)
     failed = [
         f"{count} {level}"
@@ -47,7 +47,7 @@ def format_summary(results: Sequence[Result]) -> str:
     )
 
 
-def format_json(url: str, results: Sequence[Result]) -> str:
+def format_json(url: str, results: Sequence[CheckResult]) -> str:
     document = {
         "suite": f"ofrep-conformance {__version__}",
         "protocol": "0.3.0",
@@ -68,7 +68,7 @@ def format_json(url: str, results: Sequence[Result]) -> str:
     return json.dumps(document, indent=2, ensure_ascii=False)
 
 
-def format_junit(results: Sequence[Result]) -> str:
+def format_junit(results: Sequence[CheckResult]) -> str:
     """Return a JUnit XML report; an unmet MAY counts as skipped."""
     failures = count_failures(results, *Level)
     skipped = sum(r.verdict in (Verdict.SKIPPED, Verdict.NOT_OFFERED) for r in results)
@@ -84,7 +84,7 @@ def format_junit(results: Sequence[Result]) -> str:
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)
 
 
-def _make_case(result: Result) -> ElementTree.Element:
+def _make_case(result: CheckResult) -> ElementTree.Element:
     group, _, name = result.check.id.partition(".")
     case = ElementTree.Element("testcase", classname=group, name=name, time=f"{result.seconds:.3f}")
     text = "\n".join(_printable(result.details))

@@ -17,12 +17,12 @@ MAX_RESPONSE_BYTES = 16 * 1024 * 1024
 JSON_TYPE = "application/json"
 
 
-class Unreachable(Exception):
+class NoResponse(Exception):
     """No complete HTTP response arrived in time."""
 
 
 @dataclass(frozen=True)
-class Response:
+class FlagResponse:
     """An HTTP response; names of headers are in lower case."""
 
     status: int
@@ -56,18 +56,18 @@ class Session:
         self._is_secure = address.scheme == "https"
         self._prefix = address.path.rstrip("/")
 
-    def evaluate(self, key: str, context: Any = None, **options: Any) -> Response:
+    def evaluate(self, key: str, context: Any = None, **options: Any) -> FlagResponse:
         """Evaluate one flag, with the manifest's context if none is given."""
         found = self.manifest.context if context is None else context
         return self.post(flag_path(key), {"context": found}, **options)
 
-    def evaluate_all(self, context: Any = None, **headers: str) -> Response:
+    def evaluate_all(self, context: Any = None, **headers: str) -> FlagResponse:
         """Evaluate all flags; `if_none_match` becomes that header."""
         found = self.manifest.context if context is None else context
         named = {name.replace("_", "-"): value for name, value in headers.items()}
         return self.post(FLAGS_PATH, {"context": found}, headers=named)
 
-    def post(self, path: str, document: Any, **options: Any) -> Response:
+    def post(self, path: str, document: Any, **options: Any) -> FlagResponse:
         return self.send("POST", path, json.dumps(document).encode(), **options)
 
     def send(
@@ -78,8 +78,8 @@ class Session:
         *,
         headers: Mapping[str, str] | None = None,
         with_credentials: bool = True,
-    ) -> Response:
-        """Send a request; raise :class:`Unreachable` if no response arrives in time."""
+    ) -> FlagResponse:
+        """Send a request; raise :class:`NoResponse` if no response arrives in time."""
         sent = self.make_headers(with_credentials=with_credentials)
         if body is not None:
             sent["Content-Type"] = JSON_TYPE
@@ -87,10 +87,10 @@ class Session:
             connection.request(method, self._prefix + path, body, {**sent, **(headers or {})})
             received = connection.getresponse()
             content = received.read(MAX_RESPONSE_BYTES)
-        return Response(received.status, _lower_names(received), content)
+        return FlagResponse(received.status, _lower_names(received), content)
 
     @contextmanager
-    def open_stream(self, url: str) -> Iterator[tuple[Response, HTTPResponse]]:
+    def open_stream(self, url: str) -> Iterator[tuple[FlagResponse, HTTPResponse]]:
         """Yield the head of a stream's response, and the response to read on."""
         target = urlsplit(urljoin(self.manifest.url, url))
         is_same_origin = (target.hostname, target.port) == (self._host, self._port)
@@ -102,7 +102,7 @@ class Session:
             with _as_unreachable(f"GET {target.path}"):
                 connection.request("GET", path, headers={**sent, "Accept": "text/event-stream"})
                 received = connection.getresponse()
-            yield Response(received.status, _lower_names(received), b""), received
+            yield FlagResponse(received.status, _lower_names(received), b""), received
         finally:
             connection.close()
 
@@ -151,9 +151,9 @@ def _as_unreachable(request: str) -> Iterator[None]:
     try:
         yield
     except TimeoutError as error:
-        raise Unreachable(f"{request}: no response in time") from error
+        raise NoResponse(f"{request}: no response in time") from error
     except (OSError, HTTPException, socket.gaierror) as error:
-        raise Unreachable(f"{request}: {error or type(error).__name__}") from error
+        raise NoResponse(f"{request}: {error or type(error).__name__}") from error
 
 
 def _lower_names(received: HTTPResponse) -> dict[str, str]:

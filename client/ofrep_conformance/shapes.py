@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .session import JSON_TYPE, Response
+from .session import JSON_TYPE, FlagResponse
 
 REASONS = frozenset(
     {"STATIC", "DEFAULT", "TARGETING_MATCH", "SPLIT", "CACHED", "DISABLED", "UNKNOWN", "STALE"}
@@ -26,13 +26,13 @@ def name_type(value: Any) -> str:
     return TYPES[type(value)]
 
 
-def find_status_problems(response: Response, *expected: int) -> Iterator[str]:
+def find_status_problems(response: FlagResponse, *expected: int) -> Iterator[str]:
     if response.status not in expected:
         wanted = " or ".join(map(str, expected))
         yield f"status {response.status} instead of {wanted}"
 
 
-def find_json_problems(response: Response) -> Iterator[str]:
+def find_json_problems(response: FlagResponse) -> Iterator[str]:
     if response.media_type != JSON_TYPE:
         yield f"Content-Type is {response.media_type or 'missing'} instead of {JSON_TYPE}"
     if not isinstance(response.parse_json(), dict):

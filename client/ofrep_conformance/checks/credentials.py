@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from ofrep_conformance.manifest import CREDENTIAL_HEADERS
 from ofrep_conformance.registry import Level, Skip, add_check
-from ofrep_conformance.session import FLAGS_PATH, Response, Session, flag_path
+from ofrep_conformance.session import FLAGS_PATH, FlagResponse, Session, flag_path
 from ofrep_conformance.shapes import find_status_problems
 
 SOURCE = "openapi.yaml, security, 401 and 403"
 BODY = b'{"context": {"targetingKey": "user-1"}}'
 
 
-def send_without(session: Session) -> Iterator[tuple[str, Response]]:
+def send_without(session: Session) -> Iterator[tuple[str, FlagResponse]]:
     if not session.manifest.has_credentials:
         raise Skip("the manifest has no Authorization or X-API-Key header")
     for path in _paths(session):

@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 
 from ofrep_conformance.registry import Level, add_check
-from ofrep_conformance.session import FLAGS_PATH, Response, Session
+from ofrep_conformance.session import FLAGS_PATH, FlagResponse, Session
 
 SOURCE = "Fetch standard, CORS protocol"
 NEEDED_HEADERS = ("content-type", "if-none-match")
 
 
-def send_preflight(session: Session) -> Response:
+def send_preflight(session: Session) -> FlagResponse:
     asked = [*NEEDED_HEADERS, *(name.lower() for name in session.manifest.headers)]
     headers = {
         "Origin": session.manifest.origin,
@@ -19,13 +19,13 @@ def send_preflight(session: Session) -> Response:
     return session.send("OPTIONS", FLAGS_PATH, headers=headers, with_credentials=False)
 
 
-def find_origin_problems(session: Session, response: Response) -> Iterator[str]:
+def find_origin_problems(session: Session, response: FlagResponse) -> Iterator[str]:
     allowed = response.headers.get("access-control-allow-origin")
     if allowed not in ("*", session.manifest.origin):
         yield f"Access-Control-Allow-Origin is {allowed or 'missing'}"
 
 
-def list_values(response: Response, header: str) -> set[str]:
+def list_values(response: FlagResponse, header: str) -> set[str]:
     return {each.strip().lower() for each in response.headers.get(header, "").split(",")}
 
 

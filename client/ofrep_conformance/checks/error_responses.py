@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ofrep_conformance.registry import Level, Skip, add_check
-from ofrep_conformance.session import FLAGS_PATH, Response, Session, flag_path
+from ofrep_conformance.session import FLAGS_PATH, FlagResponse, Session, flag_path
 from ofrep_conformance.shapes import (
     EVALUATION_CODES,
     NOT_FOUND,
@@ -30,12 +30,12 @@ def some_key(session: Session) -> str:
     return session.manifest.flags[0].key
 
 
-def post_broken(session: Session) -> tuple[str, Response]:
+def post_broken(session: Session) -> tuple[str, FlagResponse]:
     key = some_key(session)
     return key, session.send("POST", flag_path(key), BROKEN_JSON)
 
 
-def find_code_problems(response: Response, *codes: str) -> Iterator[str]:
+def find_code_problems(response: FlagResponse, *codes: str) -> Iterator[str]:
     code = response.as_object().get("errorCode")
     if code not in codes:
         yield f"errorCode is {code!r} instead of {' or '.join(codes)}"

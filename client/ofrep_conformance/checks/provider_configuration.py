@@ -3,14 +3,14 @@
 from collections.abc import Iterator
 
 from ofrep_conformance.registry import Level, Skip, add_check
-from ofrep_conformance.session import CONFIGURATION_PATH, Response, Session
+from ofrep_conformance.session import CONFIGURATION_PATH, FlagResponse, Session
 from ofrep_conformance.shapes import find_json_problems, find_status_problems, name_type
 
 SOURCE = "openapi.yaml, GET /ofrep/v1/configuration"
 TYPES = frozenset({"int", "float", "string", "boolean", "object"})
 
 
-def fetch_configuration(session: Session) -> Response:
+def fetch_configuration(session: Session) -> FlagResponse:
     response = session.send("GET", CONFIGURATION_PATH)
     if response.status in (404, 405, 501):
         raise Skip("there is no configuration endpoint")

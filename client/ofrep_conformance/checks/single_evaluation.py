@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ofrep_conformance.manifest import KnownFlag
 from ofrep_conformance.registry import Level, Skip, add_check
-from ofrep_conformance.session import Response, Session, flag_path
+from ofrep_conformance.session import FlagResponse, Session, flag_path
 from ofrep_conformance.shapes import (
     REASONS,
     find_json_problems,
@@ -18,7 +18,7 @@ SUCCESS = "openapi.yaml, schema of a successful evaluation"
 REASON_TYPES = "OpenFeature specification, types: resolution reason"
 
 
-def evaluate_known(session: Session) -> Iterator[tuple[KnownFlag, Response]]:
+def evaluate_known(session: Session) -> Iterator[tuple[KnownFlag, FlagResponse]]:
     """Evaluate each flag of the manifest; skip the check without any."""
     if not session.manifest.flags:
         raise Skip("the manifest names no flag")

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from ofrep_conformance.registry import Level, Skip, add_check
-from ofrep_conformance.session import FLAGS_PATH, Response, Session, flag_path
+from ofrep_conformance.session import FLAGS_PATH, FlagResponse, Session, flag_path
 from ofrep_conformance.shapes import find_status_problems
 
 METHODS = "RFC 9110, 9.1 and 15.5.6"
@@ -28,7 +28,7 @@ def find_aftermath(session: Session) -> Iterator[str]:
         yield f"afterwards a bulk evaluation gives {response.status}"
 
 
-def find_crashes(response: Response) -> Iterator[str]:
+def find_crashes(response: FlagResponse) -> Iterator[str]:
     if response.status >= 500:
         yield f"status {response.status}"
 
@@ -122,7 +122,7 @@ def check_concurrent(session: Session) -> Iterator[str]:
         yield from find_crashes(response)
     evaluations = {
         json.dumps([found.get("value"), found.get("variant"), found.get("errorCode")])
-        for found in map(Response.as_object, responses)
+        for found in map(FlagResponse.as_object, responses)
     }
     if len(evaluations) > 1:
         yield f"{len(evaluations)} different evaluations of one flag"
@@ -142,7 +142,7 @@ def check_retry_after(session: Session) -> Iterator[str]:
         yield "Retry-After is missing"
 
 
-def send_concurrently(session: Session) -> list[Response]:
+def send_concurrently(session: Session) -> list[FlagResponse]:
     path, body = evaluated_path(session), {"context": session.manifest.context}
     with ThreadPoolExecutor(CONCURRENT_REQUESTS) as pool:
         futures = [pool.submit(session.post, path, body) for _ in range(CONCURRENT_REQUESTS)]

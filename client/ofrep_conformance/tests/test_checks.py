@@ -3,7 +3,7 @@
 import pytest
 
 from ofrep_conformance.manifest import parse_manifest
-from ofrep_conformance.registry import CHECKS, Level, Result, Verdict
+from ofrep_conformance.registry import CHECKS, CheckResult, Level, Verdict
 from ofrep_conformance.runner import run_checks
 from ofrep_conformance.tests.reference_server import MANIFEST, serve
 
@@ -85,7 +85,7 @@ DEFECTS = [
 ]
 
 
-def run_against(*defects: str, only: tuple[str, ...] = ()) -> dict[str, Result]:
+def run_against(*defects: str, only: tuple[str, ...] = ()) -> dict[str, CheckResult]:
     with serve(*defects) as url:
         manifest = parse_manifest({**MANIFEST, "timeout": 1.0}, url)
         if "unknown known" in defects:
