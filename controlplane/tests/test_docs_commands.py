@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/runbooks/*.md")])
 _COMMAND = re.compile(r"manage\.py ((?:[^`\n|;&#]|\\\n)+)")
 _PATH = re.compile(
-    r"(?:\$SG|`(?:GET|POST|PUT|PATCH|DELETE) |`)(/(?:api|ofrep|health)/[^\s`\"'?|]*)"
+    r"(?:\$SG|\$SWITCHGEAR_URL|`(?:GET|POST|PUT|PATCH|DELETE) |`)(/(?:api|ofrep|health)/[^\s`\"'?|]*)"
 )
 _INSIDE = re.compile(r"\]\((/[^)\s#?]*)")
 # What Django brings: its flags are its own business.
@@ -110,9 +110,9 @@ def _branch(parser: ArgumentParser, word: str) -> ArgumentParser | None:
 def _is_served(path: str) -> bool:
     """Return True if Django or the data plane serves the path.
 
-    Words in braces or capitals are placeholders for a value.
+    Words in braces and variables of the shell are placeholders for a value.
     """
-    plain = re.sub(r"\{[^}]*\}|:[a-z_]+", "1", path)
+    plain = re.sub(r"\{[^}]*\}|\$[A-Z_]+|:[a-z_]+", "1", path)
     plain = plain.replace("…", "").replace("*", "")
     if find_endpoint(plain) is not None:
         return True
