@@ -17,7 +17,8 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/runbooks/*.md")])
 _COMMAND = re.compile(r"manage\.py ((?:[^`\n|;&#]|\\\n)+)")
 _PATH = re.compile(
-    r"(?:\$SG|\$SWITCHGEAR_URL|`(?:GET|POST|PUT|PATCH|DELETE) |`)(/(?:api|ofrep|health)/[^\s`\"'?|]*)"
+    r"(?:\$SG|\$SWITCHGEAR_URL|`(?:GET|POST|PUT|PATCH|DELETE) |`)"
+    r"(/(?:api|ofrep|health)/[^\s`\"'?|]*)"
 )
 _INSIDE = re.compile(r"\]\((/[^)\s#?]*)")
 # What Django brings: its flags are its own business.
