@@ -6,6 +6,7 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
+from controlplane.documentation import api_reference
 from controlplane.documentation.links import Site, rewrite_links
 from controlplane.documentation.navigation import expand_patterns
 
@@ -17,13 +18,21 @@ INCLUDED = {
 }
 """Files outside `docs/` that the site has, by their place on it."""
 
+_generated: dict[str, str] = {}
+
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    config.nav = expand_patterns(config.nav or [], Path(config.docs_dir))
+    if config.extra.get("api_reference"):
+        _generated.update(api_reference.build_pages())
+    docs = Path(config.docs_dir)
+    pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
+    config.nav = expand_patterns(config.nav or [], [*pages, *_generated])
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
+    for uri, text in _generated.items():
+        files.append(File.generated(config, uri, content=text))
     for uri, path in INCLUDED.items():
         files.append(File.generated(config, uri, abs_src_path=str(path)))
     return files

@@ -1,30 +1,36 @@
 """Patterns in the site's navigation, such as `adr/*.md`, which stand for all pages they match."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Collection, Sequence
+from pathlib import PurePosixPath
 from typing import Any
 
 
-def expand_patterns(entries: Sequence[Any], docs: Path) -> list[Any]:
-    """Return the navigation with each pattern replaced by its pages, a README first."""
+def expand_patterns(entries: Sequence[Any], pages: Collection[str]) -> list[Any]:
+    """Return the navigation with each pattern replaced by its pages, a README first.
+
+    `pages` are the places of all pages, such as `adr/README.md`.
+    """
     expanded: list[Any] = []
     for entry in entries:
         if isinstance(entry, str):
-            expanded += _find_pages(entry, docs)
+            expanded += _find_pages(entry, pages)
             continue
         for title, value in entry.items():
             if isinstance(value, list):
-                pages = expand_patterns(value, docs)
-                expanded += [{title: pages}] if pages else []
+                found = expand_patterns(value, pages)
+                expanded += [{title: found}] if found else []
             elif "*" in value:
-                expanded.append({title: _find_pages(value, docs)})
+                expanded.append({title: _find_pages(value, pages)})
             else:
                 expanded.append({title: value})
     return expanded
 
 
-def _find_pages(pattern: str, docs: Path) -> list[str]:
+def _find_pages(pattern: str, pages: Collection[str]) -> list[str]:
     if "*" not in pattern:
         return [pattern]
-    pages = sorted(docs.glob(pattern), key=lambda page: (page.stem != "README", page.name))
-    return [page.relative_to(docs).as_posix() for page in pages]
+    folder = PurePosixPath(pattern).parent
+    paths = [path for path in map(PurePosixPath, pages) if path.parent == folder]
+    found = [path for path in paths if path.match(pattern)]
+    found.sort(key=lambda path: (path.stem not in {"README", "index"}, path.name))
+    return [str(path) for path in found]

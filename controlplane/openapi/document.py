@@ -66,6 +66,12 @@ def build() -> dict[str, Any]:
     return plain
 
 
+def load() -> dict[str, Any]:
+    """Return the OpenAPI document as JSON values: the one that `write` stored, or a new one."""
+    stored: dict[str, Any] = orjson.loads(_load_json())
+    return stored
+
+
 def write(folder: Path) -> None:
     """Write the OpenAPI document into `folder`, unless the file for this source code exists."""
     target = folder / f"{STEM}{hash_sources()}.{JSON}"

@@ -56,6 +56,7 @@ def build(folder: Path, nav: list[str]) -> subprocess.CompletedProcess[str]:
         "hooks": [str(CONFIG.parent / "hooks.py")],
         "nav": nav,
         "plugins": [],
+        "extra": {"api_reference": False},
     }
     (folder / "mkdocs.yml").write_text(yaml.safe_dump(config))
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", folder / "mkdocs.yml"]
