@@ -24,6 +24,11 @@ def base(kind: str) -> dict[str, dict[str, Any]]:
     return {each["metadata"]["name"]: each for each in found if each["kind"] == kind}
 
 
+def processes() -> dict[str, dict[str, Any]]:
+    """The base's workloads that run for as long as the installation, by name."""
+    return {**base("Deployment"), **base("StatefulSet")}
+
+
 def rendered(overlay: Path) -> list[dict[str, Any]]:
     """Return what kubectl would apply; skip the test without kubectl."""
     if shutil.which("kubectl") is None:

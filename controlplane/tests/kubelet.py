@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 
-from controlplane.tests.deployment import ROOT, base, container
+from controlplane.tests.deployment import ROOT, container, processes
 from controlplane.tests.installation import free_port
 
 ADDRESS = "10.244.7.31"  # Of the pod: kubelet has no other name for it.
@@ -38,10 +38,10 @@ class Probe:
 
 
 class Pod:
-    """A container of the base's Deployment `role`, on a port of its own."""
+    """A container of the base's workload `role`, on a port of its own."""
 
     def __init__(self, role: str, environment: Mapping[str, str], output: Path) -> None:
-        workload = base("Deployment")[role]
+        workload = processes()[role]
         said = container(workload)
         self.grace = workload["spec"]["template"]["spec"]["terminationGracePeriodSeconds"]
         self.port = free_port()

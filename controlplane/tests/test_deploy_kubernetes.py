@@ -13,10 +13,12 @@ from controlplane.tests.deployment import (
     base,
     container,
     documents,
+    processes,
     rendered,
 )
 
 OPERATORS = {"ServiceMonitor", "PodMonitor"}  # Of the Prometheus operator: no schema here.
+VERSIONS = ("1.28", "1.31", kubernetes_validate.latest_version())
 MANIFESTS = sorted(
     path
     for path in [*DEPLOY.glob("kubernetes/**/*.yaml"), *DEPLOY.glob("services/*.yaml")]
@@ -38,8 +40,8 @@ SIZES = {
 
 
 def valid(document):
-    version = kubernetes_validate.latest_version()
-    kubernetes_validate.validate(document, version, strict=True)
+    for version in VERSIONS:
+        kubernetes_validate.validate(document, version, strict=True)
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: str(path.relative_to(DEPLOY)))
@@ -93,7 +95,7 @@ def test_an_overlay_names_every_secret_and_map_it_does_not_make(overlay):
 
 
 def test_probes_have_the_timings_asked_for():
-    for name, workload in base("Deployment").items():
+    for name, workload in processes().items():
         only = container(workload)
         found = tuple(
             (
@@ -107,12 +109,12 @@ def test_probes_have_the_timings_asked_for():
 
 
 def test_liveness_never_asks_what_looks_outside():
-    for workload in base("Deployment").values():
+    for workload in processes().values():
         assert container(workload)["livenessProbe"]["httpGet"]["path"] == "/health/live"
 
 
 def test_each_container_is_a_process_that_serves_on_the_port_it_names():
-    workloads = base("Deployment")
+    workloads = processes()
 
     assert set(workloads) == set(TIMINGS)
     for name, workload in workloads.items():
@@ -125,7 +127,7 @@ def test_each_container_is_a_process_that_serves_on_the_port_it_names():
 
 
 def test_sizes_disruption_and_scaling_are_as_asked():
-    workloads, scaling = base("Deployment"), base("HorizontalPodAutoscaler")
+    workloads, scaling = processes(), base("HorizontalPodAutoscaler")
     for name, (requests, limits) in SIZES.items():
         assert container(workloads[name])["resources"] == {"requests": requests, "limits": limits}
     budgets = base("PodDisruptionBudget")
@@ -151,7 +153,7 @@ def test_sizes_disruption_and_scaling_are_as_asked():
 
 
 def test_every_pod_is_restricted_and_holds_no_token():
-    for workload in [*base("Deployment").values(), *base("Job").values()]:
+    for workload in [*processes().values(), *base("Job").values()]:
         pod, only = workload["spec"]["template"]["spec"], container(workload)
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True
@@ -164,11 +166,70 @@ def test_every_pod_is_restricted_and_holds_no_token():
 
 
 @pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
-def test_an_image_has_a_tag_that_is_not_fetched_each_time(overlay):
-    ours = [each for each in rendered(overlay) if each["kind"] in {"Deployment", "Job"}]
-    images = {container(each)["image"] for each in ours}
+def test_an_image_has_a_tag_and_is_not_fetched_if_the_node_has_it(overlay):
+    ours = [container(each) for each in rendered(overlay) if each["kind"] in {"Deployment", "Job"}]
+    ours = [each for each in ours if "switchgear" in each["image"]]
 
-    assert all(":" in image and not image.endswith(":latest") for image in images)
+    assert ours
+    for each in ours:
+        assert ":" in each["image"]
+        assert not each["image"].endswith(":latest")
+        assert each["imagePullPolicy"] == "IfNotPresent"
+
+
+def test_the_copy_of_a_data_plane_outlives_its_pod():
+    (workload,) = base("StatefulSet").values()
+    (claim,) = workload["spec"]["volumeClaimTemplates"]
+
+    mounts = {each["name"]: each["mountPath"] for each in container(workload)["volumeMounts"]}
+    assert mounts[claim["metadata"]["name"]] == "/data"
+    assert "data" not in [each["name"] for each in workload["spec"]["template"]["spec"]["volumes"]]
+    # One that waits for its first copy holds up no other.
+    assert workload["spec"]["podManagementPolicy"] == "Parallel"
+
+
+def wave(document):
+    annotations = document["metadata"].get("annotations", {})
+    return int(annotations.get("argocd.argoproj.io/sync-wave", 0))
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
+def test_argo_cd_migrates_after_what_the_migration_needs_and_before_the_rest(overlay):
+    found = rendered(overlay)
+    (migration,) = (each for each in found if each["kind"] == "Job")
+    first = {each["kind"] for each in found if wave(each) < wave(migration)}
+    rest = [each for each in found if wave(each) > wave(migration)]
+
+    annotations = migration["metadata"]["annotations"]
+    assert annotations["argocd.argoproj.io/hook"] == "Sync"
+    assert annotations["argocd.argoproj.io/hook-delete-policy"] == "BeforeHookCreation"
+    assert {"Namespace", "ServiceAccount", "ConfigMap"} <= first
+    assert processes().keys() <= {each["metadata"]["name"] for each in rest}
+    if overlay.name == "trial":
+        assert {"StatefulSet", "Service", "Deployment"} <= first  # PostgreSQL and Redis.
+
+
+def test_flux_replaces_the_migration_which_cannot_be_changed():
+    (migration,) = base("Job").values()
+
+    annotations = migration["metadata"]["annotations"]
+    assert annotations["kustomize.toolkit.fluxcd.io/force"] == "enabled"
+
+
+def test_only_what_reaches_other_systems_may_connect_to_more_than_the_databases():
+    policies = base("NetworkPolicy")
+
+    assert policies["nobody-else"]["spec"]["policyTypes"] == ["Ingress", "Egress"]
+    assert "egress" not in policies["nobody-else"]["spec"]
+    ports = {
+        port["port"] for rule in policies["databases"]["spec"]["egress"] for port in rule["ports"]
+    }
+    assert ports == {53, 5432, 6379}
+    (selected,) = policies["outbound"]["spec"]["podSelector"]["matchExpressions"]
+    # As in compose: the others have no network that leads outside.
+    assert set(selected["values"]) == {"web", "worker", "watchdog"}
+    blocks = [each.get("ipBlock") for each in policies["outbound"]["spec"]["egress"][0]["to"]]
+    assert "169.254.0.0/16" in blocks[0]["except"]  # The metadata service of clouds.
 
 
 def test_who_may_reach_the_web_is_said_by_labels_that_the_guide_names():
@@ -184,7 +245,7 @@ def test_who_may_reach_the_web_is_said_by_labels_that_the_guide_names():
 def test_only_the_migration_knows_the_owner():
     sources = {
         name: [next(iter(source.values()))["name"] for source in container(each)["envFrom"]]
-        for name, each in {**base("Deployment"), **base("Job")}.items()
+        for name, each in {**processes(), **base("Job")}.items()
     }
 
     assert sources.pop("migrate") == ["switchgear", "switchgear", "switchgear-owner"]
