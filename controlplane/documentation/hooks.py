@@ -13,7 +13,6 @@ from controlplane.documentation.navigation import expand_patterns
 ROOT = Path(__file__).resolve().parent.parent.parent
 INCLUDED = {
     "changelog.md": ROOT / "CHANGELOG.md",
-    "client.md": ROOT / "client" / "README.md",
     "images/icon.svg": ROOT / "static" / "favicon.svg",
 }
 """Files outside `docs/` that the site has, by their place on it."""
