@@ -17,6 +17,7 @@ FIELD_WEIGHTS = {"kind": 1, "service": 2, "name": 3, "subject": 4}
 """Fields of an alert pattern, and their weights in the ranking."""
 KNOWN = {"title", "number", "summary", "symptoms", "alerts"}
 _PARTS = re.compile(r"---\n(?P<front>.*?)\n---\n(?P<body>.*)", re.DOTALL)
+_COMMENT = re.compile(r"^ *<!--[^\n]*-->\n+", re.MULTILINE)
 
 
 class InvalidRunbook(ValueError):
@@ -42,7 +43,7 @@ class Pattern:
 
 @dataclass(frozen=True)
 class Runbook:
-    """A runbook; `body` is Markdown with headings from level two on."""
+    """A runbook; `body` is Markdown with headings from level two on, without HTML comments."""
 
     slug: str
     number: int
@@ -76,7 +77,7 @@ def parse_runbook(slug: str, text: str) -> Runbook:
         summary=str(front.get("summary", "")),
         symptoms=tuple(str(one) for one in _parse_list(slug, front, "symptoms")),
         alerts=tuple(_parse_pattern(slug, one) for one in _parse_list(slug, front, "alerts")),
-        body=parts["body"],
+        body=_COMMENT.sub("", parts["body"]),
     )
 
 

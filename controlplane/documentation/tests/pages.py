@@ -12,18 +12,9 @@ PENDING: tuple[str, ...] = (
     "client/README.md",
     "docs/api.md",
     "docs/architecture.md",
-    "docs/data.md",
     "docs/dead-letters.md",
-    "docs/deploy.md",
     "docs/integrate.md",
     "docs/operate.md",
-    "docs/recover.md",
-    "docs/restore.md",
-    "docs/runbooks/README.md",
-    "docs/runbooks/audit-chain-broken.md",
-    "docs/runbooks/clock-wrong.md",
-    "docs/runbooks/dead-letters.md",
-    "docs/settings.md",
 )
 """Pages that are not checked yet."""
 CHECKED = [page for page in PAGES if page not in PENDING]

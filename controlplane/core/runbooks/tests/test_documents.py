@@ -21,6 +21,14 @@ def test_front_matter_and_text_are_taken_apart():
     assert found.body == "## At once\n"
 
 
+def test_comments_are_left_out():
+    marked = "1. Look:\n\n   <!-- not run: needs a cluster -->\n   ```sh\n   kubectl get pods\n   ```\n"
+
+    found = documents.parse_runbook("it", f"---\ntitle: x\n---\n{marked}")
+
+    assert found.body == "1. Look:\n\n   ```sh\n   kubectl get pods\n   ```\n"
+
+
 @pytest.mark.parametrize(
     "text",
     [
