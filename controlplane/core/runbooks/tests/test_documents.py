@@ -22,7 +22,9 @@ def test_front_matter_and_text_are_taken_apart():
 
 
 def test_comments_are_left_out():
-    marked = "1. Look:\n\n   <!-- not run: needs a cluster -->\n   ```sh\n   kubectl get pods\n   ```\n"
+    marked = (
+        "1. Look:\n\n   <!-- not run: needs a cluster -->\n   ```sh\n   kubectl get pods\n   ```\n"
+    )
 
     found = documents.parse_runbook("it", f"---\ntitle: x\n---\n{marked}")
 
