@@ -90,7 +90,9 @@ def collect_overrides(now: datetime) -> Iterator[Metric]:
 def collect_alarms(now: datetime) -> Iterator[Metric]:
     """Yield the number of ongoing outages; the app `slo` counts open alerts of threshold rules."""
     counts = {outages.RULE: 0} | dict(fetch_rows(_count_alarms))
-    yield _labeled_gauge("switchgear_breaker_alarms", "Open alarms.", "rule", counts)
+    yield _labeled_gauge(
+        "switchgear_breaker_alarms", "Ongoing outages of dependencies.", "rule", counts
+    )
 
 
 @DATABASE_METRICS.add()
