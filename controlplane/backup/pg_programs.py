@@ -30,7 +30,7 @@ def find(name: str, *, at_least: int) -> Path:
     """Return the oldest `pg_dump` or `pg_restore` of major version `at_least` or later.
 
     An older program can't read a newer server, and the output of version 17 or later sets a
-    parameter that PostgreSQL 16 rejects. Of equal versions the one on PATH is used. Raises
+    parameter that PostgreSQL 16 rejects. Of equal versions the first on PATH is used. Raises
     :class:`Unavailable` if there is none.
     """
     majors = [(_read_major_version(program) or 0, program) for program in _candidates(name)]
@@ -116,8 +116,9 @@ def _libpq_variables(url: str) -> dict[str, str]:
 
 
 def _candidates(name: str) -> Iterator[Path]:
-    if found := shutil.which(name):
-        yield Path(found)
+    for folder in os.get_exec_path():
+        if found := shutil.which(name, path=folder):
+            yield Path(found)
     package = importlib.util.find_spec(_PACKAGE)
     for place in (package.submodule_search_locations or []) if package else []:
         for folder in _FOLDERS:

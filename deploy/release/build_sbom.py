@@ -6,7 +6,6 @@ the same for the same commit. Operating system packages of the base image are no
 """
 
 import base64
-import importlib.metadata
 import json
 import os
 import subprocess
@@ -18,7 +17,7 @@ from typing import Any
 
 from cyclonedx.schema import SchemaVersion
 from cyclonedx.validation.json import JsonStrictValidator
-from packaging.requirements import Requirement
+from image_packages import find_installed, read_pins
 
 ROOT = Path(__file__).resolve().parents[2]
 REQUIREMENTS = ROOT / "deploy" / "requirements.txt"
@@ -37,37 +36,6 @@ def main(file: Path) -> int:
     file.write_text(text)
     sys.stdout.write(f"{file}: {len(document['components'])} components\n")
     return 0
-
-
-def read_pins(text: str) -> list[Requirement]:
-    """Return the requirements of a lock file, without their hashes."""
-    lines = text.replace("\\\n", " ").splitlines()
-    names = (line.partition(" --hash=")[0].strip() for line in lines)
-    return [Requirement(name) for name in names if name and not name.startswith("#")]
-
-
-def find_installed(pins: list[Requirement]) -> list[Path]:
-    """Return the metadata folders of the pinned packages that are for this platform.
-
-    Raises :class:`SystemExit` if one isn't installed in the pinned version.
-    """
-    wanted = [pin for pin in pins if pin.marker is None or pin.marker.evaluate()]
-    folders = []
-    for pin in wanted:
-        try:
-            found = importlib.metadata.distribution(pin.name)
-        except importlib.metadata.PackageNotFoundError:
-            raise SystemExit(f"build_sbom: {pin} is not installed") from None
-        if not pin.specifier.contains(found.version):
-            raise SystemExit(f"build_sbom: {pin} is pinned, {found.version} is installed")
-        folders.append(Path(str(found.locate_file(""))) / _folder_name(found))
-    return folders
-
-
-def _folder_name(found: importlib.metadata.Distribution) -> str:
-    names = {file.parts[0] for file in found.files or () if file.name == "METADATA"}
-    (name,) = (name for name in names if name.endswith(".dist-info"))
-    return name
 
 
 def describe_environment() -> dict[str, Any]:

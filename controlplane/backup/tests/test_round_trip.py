@@ -139,9 +139,22 @@ def test_of_those_that_can_the_oldest_is_taken(tmp_path, monkeypatch):
     for server in (14, 16):
         program = pg_programs.find("pg_restore", at_least=server)
         version = subprocess.run([program, "--version"], capture_output=True, check=True, text=True)
-        assert "(PostgreSQL) 16." in version.stdout
+        major = version.stdout.partition("(PostgreSQL) ")[2].partition(".")[0]
+        assert server <= int(major) <= 16
 
     assert pg_programs.find("pg_restore", at_least=18).parent == tmp_path / "bin"
+
+
+def test_each_version_on_path_is_looked_at(tmp_path, monkeypatch):
+    for major in (18, 14):
+        script = tmp_path / str(major) / "pg_dump"
+        script.parent.mkdir()
+        script.write_text(f"#!/bin/sh\necho 'pg_dump (PostgreSQL) {major}.1'\n")
+        script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/18:{tmp_path}/14:{os.environ['PATH']}")
+
+    assert pg_programs.find("pg_dump", at_least=14) == tmp_path / "14" / "pg_dump"
+    assert pg_programs.find("pg_dump", at_least=18) == tmp_path / "18" / "pg_dump"
 
 
 @pytest.mark.slow
