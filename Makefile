@@ -8,8 +8,6 @@ MAKEFLAGS += --no-print-directory
 PY := .venv/bin/python
 SUPERVISOR := $(PY) -m controlplane.supervisor
 LIBRARIES := $(PY) controlplane/supervisor/libraries.py
-MKDOCS := NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict \
-  --config-file controlplane/documentation/mkdocs.yml
 LOCK := $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
   --no-header --no-annotate
 # Nothing is started, and nothing listens at these addresses.
@@ -53,7 +51,7 @@ demo: .venv/.stamp-run
 	@exec $(SUPERVISOR) demo
 
 docs: .venv/.stamp-run
-	@$(MKDOCS) --site-dir "$(CURDIR)/var/docs"
+	@$(PY) -m controlplane.documentation.build --strict
 
 # `test-all` has the tests of every address, role, point or day, and more examples of each property.
 test-all: SELECTION := -m 'not (faults or e2e or lint or docs)' --hypothesis-profile usual
@@ -92,7 +90,8 @@ lint: .venv/.stamp-dev
 	@$(LIBRARIES) --dev
 	@static/node_modules/.bin/tsc --project static/tsconfig.json
 	@PYTHONPATH=client $(PY) -c 'from importlinter.cli import lint_imports_command; lint_imports_command()'
-	@site=$$(mktemp -d); trap 'rm -rf "$$site"' EXIT; $(MKDOCS) --site-dir "$$site"
+	@site=$$(mktemp -d); trap 'rm -rf "$$site"' EXIT; \
+	  $(PY) -m controlplane.documentation.build --strict "$$site/docs"
 	@exec $(SUPERVISOR) exec -- sh -euc '\
 	  $(PY) -m pytest -m lint client/tests controlplane/documentation controlplane/tests/test_release_*.py; \
 	  $(PY) manage.py makemigrations --check --dry-run; \

@@ -6,6 +6,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import cast
 
+from django.conf import settings
 from django.core.asgi import get_asgi_application
 from django.template.loader import render_to_string
 from django.utils.module_loading import autodiscover_modules
@@ -28,6 +29,7 @@ from controlplane.core import health, metrics  # noqa: E402
 from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E402
 from controlplane.dataplane import metrics as dataplane_metrics  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
+from controlplane.documentation.serving import DocumentationSite  # noqa: E402
 from controlplane.gate import RequestGate  # noqa: E402
 from controlplane.live import consumer  # noqa: E402
 from controlplane.token_reads import TokenReads  # noqa: E402
@@ -104,9 +106,10 @@ async def _send_refusal(call: Call, error: DomainError) -> None:
         await call.respond(responses.answer_error(error))
 
 
-_gate = RequestGate(
-    TokenReads(_django), _state, _send_refusal, sockets=consumer.build_application(_hub)
+_documentation = DocumentationSite(
+    TokenReads(_django), settings.DOCS_ROOT, partial(render_to_string, "docs_missing.html")
 )
+_gate = RequestGate(_documentation, _state, _send_refusal, sockets=consumer.build_application(_hub))
 metrics.PROCESS_METRICS.add()(_gate.metrics)
 metrics.PROCESS_METRICS.add()(lambda: dataplane_metrics.process_metrics(_state))
 application = Application(_plane, behind=_gate)

@@ -1,7 +1,8 @@
 """Admission control in front of Django: deadlines, body limits, and bulkheads.
 
 While the data plane can't reach PostgreSQL, new requests get a 503 at once, and running requests
-get it after `DEADLINE_SECONDS`. Paths that need no database (static files, health, metrics) pass.
+get it after `DEADLINE_SECONDS`. Paths that need no database (static files, documentation,
+health, metrics) pass.
 Without this gate, Django would write bodies of any size to disk, and start a thread per request.
 """
 
@@ -46,7 +47,7 @@ UNREAD_SECONDS = 20.0
 """Longest wait for a client to read a part of a response."""
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Upper bounds of the latency histogram's buckets."""
-PASSES = ("/static/", "/health/", "/metrics")
+PASSES = ("/static/", "/docs", "/health/", "/metrics")
 KILL = re.compile(
     r"/api/v1/(switches/[^/]+/[^/]+/(engage|extend|reconfirm)|switches/trip|hooks/[^/]+)/?"
     r"|/api/v1/ramps/[^/]+/abort/?"

@@ -242,6 +242,7 @@ TIME_ZONE = ENV.time_zone
 
 STATIC_URL = "/static/"
 STATIC_ROOT = ENV.static_dir
+DOCS_ROOT = ENV.docs_dir
 STATICFILES_FINDERS = [
     "controlplane.assets.Finder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",

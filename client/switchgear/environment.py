@@ -18,7 +18,7 @@ from switchgear.settings import (
 PREFIX = "SWITCHGEAR_"
 ARGUMENTS = ("url", "token", "service", "instance", "state_dir", "bootstrap")
 _KNOWN = {*(PREFIX + name.upper() for name in ARGUMENTS), FORCE_ENGAGED}
-_CONSOLE = re.compile(r"SWITCHGEAR_(DATA_DIR|STATIC_DIR|ADMIN_PASSWORD|SUPERVISOR_PID|TAG)")
+_CONSOLE = re.compile(r"SWITCHGEAR_((DATA|DOCS|STATIC)_DIR|ADMIN_PASSWORD|SUPERVISOR_PID|TAG)")
 """Variables of a console that runs in the same environment."""
 _KUBERNETES = re.compile(r"SWITCHGEAR_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")
 """Variables that Kubernetes sets in each pod for services called `switchgear` or `switchgear-…`."""

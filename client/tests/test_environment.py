@@ -235,7 +235,7 @@ def test_variable_that_nobody_knows_is_named_once_with_the_one_it_resembles(envi
 @pytest.mark.parametrize(
     "name",
     [
-        *("DATA_DIR", "STATIC_DIR", "ADMIN_PASSWORD", "SUPERVISOR_PID", "TAG"),
+        *("DATA_DIR", "DOCS_DIR", "STATIC_DIR", "ADMIN_PASSWORD", "SUPERVISOR_PID", "TAG"),
         *("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_8000_TCP_ADDR"),
         *("DATAPLANE_SERVICE_HOST", "DATAPLANE_PORT_8000_TCP"),
     ],

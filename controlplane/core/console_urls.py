@@ -2,6 +2,9 @@
 
 from django.conf import settings
 
+DOCUMENTATION_PATH = "/docs/"
+"""Path of the documentation, which the web process serves without Django."""
+
 
 def console_url(path: str) -> str:
     """Return the absolute URL of a page, or "" if PUBLIC_URL is not set."""

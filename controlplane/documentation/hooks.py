@@ -1,5 +1,6 @@
 """Hooks of MkDocs: pages from other folders, links that leave `docs/`, and runbooks' headings."""
 
+import tomllib
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -23,6 +24,8 @@ _generated: dict[str, str] = {}
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     if config.extra.get("api_reference"):
         _generated.update(api_reference.build_pages())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    config.copyright = f"Switchgear {project['version']}"
     docs = Path(config.docs_dir)
     pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
     config.nav = expand_patterns(config.nav or [], [*pages, *_generated])
@@ -38,6 +41,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    if page.file.src_uri in _generated or page.file.src_uri in INCLUDED:
+        page.meta["search"] = {"boost": 0.3}  # Guides come first.
     source = page.file.abs_src_path
     if source is None:
         return markdown

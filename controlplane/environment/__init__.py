@@ -33,6 +33,7 @@ class Environment:
     variables: Mapping[str, str]
     data_dir: Path
     static_dir: Path
+    docs_dir: Path
     name: str
     database: Database
     database_pool: int
@@ -76,6 +77,7 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
         variables=variables,
         data_dir=data_dir,
         static_dir=Path(variables.get("SWITCHGEAR_STATIC_DIR") or data_dir / "static").absolute(),
+        docs_dir=Path(variables.get("SWITCHGEAR_DOCS_DIR") or ROOT / "var" / "docs").absolute(),
         name=env.read_environment_name(variables),
         database=read_database(variables, services),
         database_pool=env.read_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),

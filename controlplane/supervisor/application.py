@@ -27,8 +27,8 @@ class RunPlan:
 
     `steps` run one after another, with `parallel_step` beside them; a step with `keeps_stdout`
     prints the admin's account as JSON. Then `processes` start. Once `probe` succeeds, the welcome
-    text and `greeting` are shown, and `later` start. Until then, from the beginning of the run,
-    `stand_in` serves the stored snapshot.
+    text and `greeting` are shown, `later` start, and `documentation` runs once. Until then, from
+    the beginning of the run, `stand_in` serves the stored snapshot.
     """
 
     parallel_step: ChildSpec
@@ -38,6 +38,7 @@ class RunPlan:
     greeting: str = ""
     later: tuple[ChildSpec, ...] = ()
     stand_in: ChildSpec | None = None
+    documentation: ChildSpec | None = None
 
 
 def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, str]:
@@ -76,7 +77,16 @@ def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str
         ),
         probe=python("ready", "-m", *probe, shown=False),
         stand_in=python("data plane", *stand_in, optional=True),
+        documentation=_build_documentation(environment),
     )
+
+
+def _build_documentation(environment: Mapping[str, str]) -> ChildSpec | None:
+    """Return the process that builds the documentation, unless another folder has it."""
+    if os.environ.get("SWITCHGEAR_DOCS_DIR"):
+        return None
+    command = (sys.executable, "-m", "controlplane.documentation.build")
+    return ChildSpec("documentation", command, environment, ROOT, optional=True)
 
 
 def web_workers() -> int:

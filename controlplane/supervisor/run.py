@@ -105,6 +105,8 @@ def _run_application(
         tree.retire(stand_in, _STAND_IN_STOP_SECONDS)
     tree.terminal.show(_welcome(settings, account) + plan.greeting)
     processes.extend(tree.supervise(spec) for spec in plan.later)
+    if plan.documentation is not None:
+        tree.launch(plan.documentation)
     tree.wait_until(lambda: False, None)
 
 

@@ -38,6 +38,7 @@ def console(
             "REDIS_URL": urlunsplit(url._replace(netloc=f"{login}{at}127.0.0.1:{redis.port}")),
             "SECRET_KEY": settings.SECRET_KEY,
             "SWITCHGEAR_DATA_DIR": str(folder),
+            "SWITCHGEAR_DOCS_DIR": str(folder / "docs"),
             "SWITCHGEAR_STATIC_DIR": str(_static(tmp_path_factory.getbasetemp())),
         }
         with web(environment, port, folder / "said.txt") as server:

@@ -34,6 +34,7 @@ class Installation:
             "PORT": str(self.port),
             "SWITCHGEAR_DATA_DIR": str(data_dir),
             "SWITCHGEAR_ADMIN_PASSWORD": PASSWORD,
+            "SWITCHGEAR_DOCS_DIR": str(data_dir / "docs"),  # It would be built for each test.
             **variables,
         }
         self.output = data_dir.parent / f"{data_dir.name}-output.txt"

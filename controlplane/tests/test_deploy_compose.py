@@ -75,7 +75,8 @@ def test_every_variable_that_is_set_is_one_that_is_read():
 
 
 FIXED_HERE = {
-    *("SWITCHGEAR_DATA_DIR", "SWITCHGEAR_STATIC_DIR", "PORT", "HEALTH_PORT", "WEB_WORKERS"),
+    *("SWITCHGEAR_DATA_DIR", "SWITCHGEAR_DOCS_DIR", "SWITCHGEAR_STATIC_DIR"),
+    *("PORT", "HEALTH_PORT", "WEB_WORKERS"),
     "SWITCHGEAR_ADMIN_PASSWORD",  # For `migrate` alone.
 }
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from django.urls import reverse
 
+from controlplane.core.console_urls import DOCUMENTATION_PATH
 from controlplane.core.runbooks import library
 
 from . import relevance
@@ -35,6 +36,9 @@ register_commands(
     PaletteCommand("Runbooks", "book", "runbooks_page", keys="g h", words="help how what to do"),
     PaletteCommand("Audit", "audit", "audit_page", keys="g a", words="trail who did history log"),
     PaletteCommand("Jobs", "jobs", "jobs_page", words="background work"),
+    PaletteCommand(
+        "Documentation", "book", address=DOCUMENTATION_PATH, words="help guide manual tutorial"
+    ),
     PaletteCommand("API reference", "book", "docs", words="openapi curl http endpoints"),
     PaletteCommand(
         "Notifications",

@@ -16,10 +16,11 @@ PAGE, ACTION = "Page", "Action"
 class PaletteCommand:
     """A page or an action that the palette always lists.
 
-    `url_name` is the name of a URL without arguments. An action without a URL has in `runs` the
-    name by which the page's script runs it. `keys` are the shortcut's keys, pressed in turn
-    (`g s`), and `words` additional search terms. `scope` is the permission needed to see the
-    command: "", `operate`, `admin` or an API scope.
+    `url_name` is the name of a URL without arguments; `address` is the path of a page that Django
+    doesn't serve. An action without a URL has in `runs` the name by which the page's script runs
+    it. `keys` are the shortcut's keys, pressed in turn (`g s`), and `words` additional search
+    terms. `scope` is the permission needed to see the command: "", `operate`, `admin` or an API
+    scope.
     """
 
     title: str
@@ -33,6 +34,7 @@ class PaletteCommand:
     runs: str = ""
     detail: str = ""
     position: int = 0
+    address: str = ""
 
     @property
     def key_sequence(self) -> tuple[str, ...]:
@@ -40,7 +42,7 @@ class PaletteCommand:
 
     @property
     def path(self) -> str:
-        return reverse(self.url_name) if self.url_name else ""
+        return reverse(self.url_name) if self.url_name else self.address
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,89 @@
+"""Builds the documentation site: `python -m controlplane.documentation.build [--strict] [FOLDER]`.
+
+Without `--strict`, warnings don't fail the build, and a site of the same sources is kept.
+"""
+
+import argparse
+import hashlib
+import logging
+import os
+import secrets
+import shutil
+import sys
+from pathlib import Path
+
+from controlplane.documentation.manifest import read_manifest, write_manifest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+CONFIG = Path(__file__).resolve().parent / "mkdocs.yml"
+SITE = ROOT / "var" / "docs"
+"""Where `make docs` and `make run` build the site."""
+SOURCES = (
+    *("docs", "client/README.md", "client/switchgear", "CHANGELOG.md", "requirements.txt"),
+    *("controlplane", "switches", "breakers", "slo", "static/favicon.svg", "pyproject.toml"),
+)
+NICENESS = 10
+"""Lower priority than the console's, which may be starting up at the same time."""
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m controlplane.documentation.build")
+    parser.add_argument("--strict", action="store_true", help="fail on warnings; always build")
+    parser.add_argument("folder", nargs="?", type=Path, default=SITE)
+    options = parser.parse_args(arguments)
+    sources = hash_sources(ROOT)
+    present = read_manifest(options.folder)
+    if present is not None and present.sources == sources and not options.strict:
+        return 0
+    os.nice(NICENESS)
+    return build(options.folder.absolute(), sources, is_strict=options.strict)
+
+
+def build(folder: Path, sources: str, *, is_strict: bool) -> int:
+    """Build the site and put it into the place of `folder`; return an exit code."""
+    os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
+    try:
+        from mkdocs.commands.build import build as build_site
+        from mkdocs.config import load_config
+        from mkdocs.exceptions import MkDocsException
+    except ImportError:
+        sys.stderr.write("MkDocs is not installed; see requirements.txt\n")
+        return 1
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    draft = folder.with_name(f"{folder.name}.{secrets.token_hex(6)}")
+    if not is_strict:
+        logging.getLogger("mkdocs").setLevel(logging.WARNING)
+    try:
+        build_site(load_config(str(CONFIG), site_dir=str(draft), strict=is_strict))
+        write_manifest(draft, sources)
+        _replace(folder, draft)
+    except MkDocsException as error:
+        sys.stderr.write(f"{error}\n")
+        return 1
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)
+    return 0
+
+
+def hash_sources(root: Path) -> str:
+    """Return a hash of all files that the site is made from."""
+    digest = hashlib.sha256()
+    for name in SOURCES:
+        path = root / name
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            if file.is_file() and not {"tests", "__pycache__"} & set(file.parts):
+                digest.update(str(file.relative_to(root)).encode() + b"\0")
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:24]
+
+
+def _replace(folder: Path, draft: Path) -> None:
+    old = draft.with_name(f"{draft.name}.old")
+    if folder.exists():
+        folder.rename(old)
+    draft.rename(folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
