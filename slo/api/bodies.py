@@ -17,7 +17,7 @@ from slo.models import Alert
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents
 
-from .fields import ActionsField, RulesField, SourceField
+from .fields import ActionsField, MetadataField, RulesField, SourceField
 from .resources import ALERT_STATES, STATES, SavedSloShape
 
 MAX_ID = 2**63 - 1
@@ -39,11 +39,16 @@ class SloBody(EmptyBody):
     )
     rules = RulesField(required=False)
     min_events = serializers.JSONField(required=False)
+    slice_target = serializers.JSONField(
+        required=False,
+        help_text="Count minutes instead of events: a minute is good from this share on, 0.99.",
+    )
     actions = ActionsField(required=False)
     source = SourceField(required=False)  # type: ignore[assignment]
     description = Text(required=False)
     owner = Text(required=False)
     runbook_url = Text(required=False)
+    metadata = MetadataField(required=False)
     reason = Text(required=False, max_length=2000, help_text="Reason for the audit trail.")
 
 
@@ -68,6 +73,7 @@ class BacktestBody(EmptyBody):
     target = serializers.JSONField(required=False)
     window_days = serializers.JSONField(required=False)
     min_events = serializers.JSONField(required=False)
+    slice_target = serializers.JSONField(required=False)
     ticks = Flag(required=False, help_text="Whether to list each tick as well; at most 2,000.")
 
 

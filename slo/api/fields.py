@@ -4,7 +4,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
-from slo.objectives import rules
+from slo.objectives import metadata, rules
 from slo.objectives.rules import SEVERITIES as LABELS
 from slo.objectives.sources_and_actions import ON, ON_UNKNOWN
 
@@ -59,6 +59,22 @@ ACTIONS = {
     },
 }
 
+_LABELS = {
+    "type": "object",
+    "additionalProperties": {
+        "oneOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]
+    },
+}
+METADATA = {
+    "type": "object",
+    "description": "Names and labels of the imported document; without effect, kept for exports.",
+    "additionalProperties": False,
+    "properties": {
+        **{name: {"type": "string"} for name in metadata.TEXTS},
+        **dict.fromkeys(metadata.MAPS, _LABELS),
+    },
+}
+
 
 @extend_schema_field(RULES)
 class RulesField(serializers.JSONField):
@@ -73,3 +89,8 @@ class SourceField(serializers.JSONField):
 @extend_schema_field(ACTIONS)
 class ActionsField(serializers.JSONField):
     """The alert actions of an SLO, validated by `slo.objectives.sources_and_actions`."""
+
+
+@extend_schema_field(METADATA)
+class MetadataField(serializers.JSONField):
+    """Names and labels of an imported SLO, validated by `slo.objectives.metadata`."""

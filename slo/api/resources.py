@@ -11,7 +11,7 @@ from rest_framework import serializers
 from controlplane.core.canonical import timestamp
 from controlplane.core.http.json_format import format_moment
 from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
-from slo.api.fields import ActionsField, RulesField, SourceField
+from slo.api.fields import ActionsField, MetadataField, RulesField, SourceField
 from slo.arithmetic.minutes import end_of
 from slo.models import Alert, Exclusion, Slo
 from slo.models.alerts import SEVERITIES
@@ -38,10 +38,15 @@ class SloShape(serializers.Serializer[Slo]):
     source = SourceField()  # type: ignore[assignment]
     rules = RulesField()
     min_events = serializers.IntegerField(help_text="A window with fewer events is unknown.")
+    slice_target = serializers.FloatField(
+        allow_null=True,
+        help_text="Share of a minute's events that makes it good; null if events are counted.",
+    )
     actions = ActionsField()
     description = serializers.CharField()
     owner = serializers.CharField()
     runbook_url = serializers.CharField()
+    metadata = MetadataField()
     version = serializers.IntegerField()
     created_at = serializers.DateTimeField()
     changed_at = serializers.DateTimeField()
@@ -221,9 +226,10 @@ class PostmortemShape(serializers.Serializer[Any]):
 COLUMNS: tuple[Any, ...] = (
     "name", "service", "kind", "target", "window_days", "threshold_ms",
     Cast("source", TextField()), Cast("rules", TextField()), "min_events",
-    Cast("actions", TextField()), "description", "owner", "runbook_url", "version", "created_at",
-    "changed_at", "status__state", "status__since", "status__minute", "status__remaining_ratio",
-    "status__exhausts_at", "sli__last", "sli__source_error", "sli__source_error_since",
+    "slice_target", Cast("actions", TextField()), "description", "owner", "runbook_url",
+    Cast("metadata", TextField()), "version", "created_at", "changed_at", "status__state",
+    "status__since", "status__minute", "status__remaining_ratio", "status__exhausts_at",
+    "sli__last", "sli__source_error", "sli__source_error_since",
 )  # fmt: skip
 """Columns to select for :func:`serialize_row`, in the order of the fields of :class:`SloShape`."""
 _FIELDS = tuple(SloShape().fields)
@@ -240,7 +246,10 @@ def serialize_row(row: tuple[Any, ...]) -> dict[str, Any]:
     values["threshold_ms"] = documents.threshold_as_number(values["threshold_ms"])
     values["state"] = values["state"] or "unknown"
     values["source_error"] = values["source_error"] or None
-    for name in ("source", "rules", "actions"):
+    values["metadata"] = values["metadata"] or "{}"
+    if values["slice_target"] is not None:
+        values["slice_target"] = float(values["slice_target"])
+    for name in ("source", "rules", "actions", "metadata"):
         values[name] = orjson.Fragment(values[name])
     for name in ("created_at", "changed_at", "since", "exhausts_at", "source_error_since"):
         values[name] = format_moment(values[name])

@@ -50,7 +50,7 @@ class Objective:
     """A target share (0 to 1) of good events over `window_days`, and its burn-rate rules.
 
     A window with fewer than `min_events` events is unknown. Minutes in `excluded` spans do not
-    count.
+    count. With `slice_target`, minutes are counted instead of events: see :mod:`.timeslices`.
     """
 
     target: Decimal
@@ -58,6 +58,7 @@ class Objective:
     rules: tuple[BurnRateRule, ...]
     min_events: int = 0
     excluded: tuple[MinuteSpan, ...] = ()
+    slice_target: Decimal | None = None
 
     @property
     def budget(self) -> Decimal:

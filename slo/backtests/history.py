@@ -24,7 +24,7 @@ STEPS = (60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_40
 SECOND = timedelta(seconds=1)
 A_DAY = timedelta(days=1)
 EARLIEST = timedelta(days=800)
-REPLACEABLE = ("rules", "target", "window_days", "min_events")
+REPLACEABLE = ("rules", "target", "window_days", "min_events", "slice_target")
 
 
 def load_series(

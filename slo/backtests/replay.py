@@ -101,7 +101,7 @@ def evaluate_ticks(
     """
     by = objective or objective_loader.load_objective(slo, load_excluded_spans(slo, start))
     sli = Sli.objects.filter(slo=slo).first() if slo.pk else None
-    history = load_history(sli, [by], start, end)
+    history = load_history(sli, [by], start, end).by_slices(by.slice_target)
     at = start
     while at <= end:
         yield at, evaluate(by, last_ended(at), history.counts_at, history.first)
@@ -120,6 +120,7 @@ def evaluate_minutes(
     rules = tuple(RuleEvaluation(rule, OK) for rule in by.rules)
     quiet = replace(unknown_evaluation(by), state=OK, rules=rules)
     excluded, first = merge_spans(by.excluded), history.first
+    history = history.by_slices(by.slice_target)
 
     def is_quiet(minute: int) -> bool:
         if first is None or minute < first:

@@ -8,8 +8,10 @@ first row they are zero.
 from bisect import bisect_right
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 from controlplane.core.sql import fetch_all
+from slo.arithmetic.timeslices import count_slices
 from slo.arithmetic.windows import ZERO, CounterValues
 from slo.models import CounterHour, Sli, Slo
 
@@ -62,9 +64,34 @@ class CounterHistory:
         place = bisect_right(self.minutes, minute)
         return self.counts[place - 1] if place else ZERO
 
+    def by_slices(self, slice_target: Decimal | None) -> "CounterHistory":
+        """Return the history with minutes counted instead of events; unchanged without a target."""
+        if slice_target is None:
+            return self
+        return CounterHistory(self.minutes, count_slices(self.counts, slice_target), self.first)
 
-def load_counts(sli_minutes: Mapping[int, Collection[int]]) -> dict[tuple[int, int], CounterValues]:
-    """Return the counters of SLIs at the given minutes, by (SLI id, minute). Makes one query."""
+
+def load_counts(
+    sli_minutes: Mapping[int, Collection[int]],
+    slice_targets: Mapping[int, Decimal | None] | None = None,
+) -> dict[tuple[int, int], CounterValues]:
+    """Return the counters of SLIs at the given minutes, by (SLI id, minute). Makes one query.
+
+    SLIs with a slice target count slices, from the first of their minutes; each takes a query more.
+    """
+    targets = {sli: one for sli, one in (slice_targets or {}).items() if one is not None}
+    plain = {sli: minutes for sli, minutes in sli_minutes.items() if sli not in targets}
+    found = _load_plain_counts(plain)
+    for sli, minutes in sli_minutes.items():
+        if sli in targets and minutes:
+            history = load_history(sli, min(minutes), max(minutes)).by_slices(targets[sli])
+            found |= {(sli, minute): history.counts_at(minute) for minute in minutes}
+    return found
+
+
+def _load_plain_counts(
+    sli_minutes: Mapping[int, Collection[int]],
+) -> dict[tuple[int, int], CounterValues]:
     pairs = [(sli, minute) for sli, minutes in sli_minutes.items() for minute in minutes]
     if not pairs:
         return {}

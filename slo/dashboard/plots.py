@@ -73,7 +73,8 @@ def load_burn_plot(slo: Slo, first: int, last: int) -> PlotLines:
     if sli is None:
         return PlotLines((), step, dict.fromkeys(names, ()))
     begin = points[0] - step - window_minutes(names[-1])
-    counts = reader.load_history(sli.pk, begin, last).counts_at
+    history = reader.load_history(sli.pk, begin, last).by_slices(objective.slice_target)
+    counts = history.counts_at
     lines = {}
     for name in names:
         minutes = window_minutes(name)

@@ -98,7 +98,8 @@ def load_counters(slos: Sequence[Slo], edges: Sequence[int]) -> dict[int, SloCou
         bounds = {edge for span in one.excluded for edge in span}
         inside = (edge for edge in bounds if min(first, edges[0]) < edge < last)
         needed[one.sli] = {first, *edges, *inside}
-    counts = reader.load_counts(needed)
+    slice_targets = {one.sli: one.objective.slice_target for one in counted.values()}
+    counts = reader.load_counts(needed, slice_targets)
     return {pk: replace(one, counts=counts) for pk, one in counted.items()}
 
 

@@ -41,6 +41,7 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
     excluded = objective_loader.load_exclusions(slo_ids, end_of(at_minute) - MAX_PERIOD)
     objectives: dict[int, Objective] = {}
     needed: dict[int, set[int]] = {}
+    slice_targets: dict[int, Decimal | None] = {}
     errors: dict[int, str] = {}
     for slo in slos:
         sli, first = slis.get(slo.pk, (0, None))
@@ -53,7 +54,8 @@ def evaluate_slos(slos: Sequence[Slo], at_minute: int) -> list[EvaluatedSlo]:
         objectives[slo.pk] = objective
         if first is not None and first <= at_minute:
             needed[sli] = minutes
-    counts = reader.load_counts(needed)
+            slice_targets[sli] = objective.slice_target
+    counts = reader.load_counts(needed, slice_targets)
 
     def evaluate_slo(slo: Slo) -> EvaluatedSlo:
         objective = objectives.get(slo.pk)

@@ -39,7 +39,7 @@ class GateWindow:
 
     It begins at `start`; its whole minutes are those after `first` and up to `last`. `sli` is the
     id of the SLO's SLI, None if there is no such SLO. `budget` is the share of events that may be
-    bad.
+    bad; for an SLO that counts minutes, the share of events that may be bad in a good minute.
     """
 
     slo: str
@@ -58,8 +58,10 @@ def answer_open_gates(now: datetime) -> int:
     names = {_slo_name(one) for one in questions}
     slis = Sli.objects.filter(slo__name__in=names, slo__removed_at__isnull=True)
     known = {
-        name: (pk, 1 - target)
-        for name, pk, target in slis.values_list("slo__name", "pk", "slo__target")
+        name: (pk, 1 - (slice_target or target))
+        for name, pk, target, slice_target in slis.values_list(
+            "slo__name", "pk", "slo__target", "slo__slice_target"
+        )
     }
     # Reports that are not yet added to the minute counters.
     reports = ReportedEvents.objects.filter(slo__in=names).order_by()

@@ -14,7 +14,12 @@ from slo.models import Exclusion, Slo
 def load_objective(slo: Slo, excluded: Sequence[MinuteSpan] = ()) -> Objective:
     """Return the objective of an SLO. Raise KeyError or ArithmeticError for a broken document."""
     return _cached_objective(
-        slo.target, slo.window_days, parse_rules(slo.rules), slo.min_events, tuple(excluded)
+        slo.target,
+        slo.window_days,
+        parse_rules(slo.rules),
+        slo.min_events,
+        tuple(excluded),
+        slo.slice_target,
     )
 
 

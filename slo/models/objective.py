@@ -22,7 +22,9 @@ class Slo(models.Model):
 
     For kind `latency`, an event is good if it took at most `threshold_ms`. `source` is `{"type":
     "push"}` or `{"type": "prometheus", "url", "good", "total"}`; `rules` and `actions` are as in
-    the API. The SLO's :class:`Sli` counts its events.
+    the API. The SLO's :class:`Sli` counts its events. With `slice_target`, the target is a share of
+    minutes: those whose share of good events is at least `slice_target`. `metadata` are names and
+    labels of the document that the SLO was imported from.
     """
 
     class Kind(models.TextChoices):
@@ -39,6 +41,8 @@ class Slo(models.Model):
     source = models.JSONField(default=dict)
     rules = models.JSONField(default=list)
     min_events = models.BigIntegerField(default=0)
+    slice_target = models.DecimalField(max_digits=9, decimal_places=8, null=True, blank=True)
+    metadata = models.JSONField(null=True, blank=True)
     actions = models.JSONField(default=list, blank=True)
     description = models.TextField(blank=True)
     owner = models.CharField(max_length=200, blank=True)

@@ -15,7 +15,7 @@ from slo.evaluation import objective_loader
 from slo.models import Slo
 from slo.models.objective import PROMETHEUS
 
-from . import names
+from . import metadata, names
 from .rules import read_rules
 from .sources_and_actions import read_actions, read_source
 
@@ -28,7 +28,7 @@ MAX_EVENTS = 10**15
 DECIMALS = 8
 FIELDS = (
     "service", "kind", "target", "window_days", "threshold_ms", "source", "rules", "min_events",
-    "actions", "description", "owner", "runbook_url",
+    "slice_target", "actions", "description", "owner", "runbook_url", "metadata",
 )  # fmt: skip
 KINDS = tuple(Slo.Kind.values)
 
@@ -36,13 +36,15 @@ _SERVICE = re.compile(r"[a-z0-9-]{1,60}", re.ASCII)
 ACTION_TRIGGERS = {"page": "a page", "ticket": "a ticket", "any": "any alert"}
 DISPLAY_ORDER = (
     *("kind", "target", "window_days", "threshold_ms", "source", "rules", "min_events"),
-    *("actions", "service", "owner", "description", "runbook_url"),
+    *("slice_target", "actions", "service", "owner", "description", "runbook_url", "metadata"),
 )
 FIELD_LABELS = {
     "window_days": "period",
     "threshold_ms": "threshold",
     "min_events": "minimum events",
     "runbook_url": "runbook",
+    "slice_target": "good share of a minute",
+    "metadata": "imported names and labels",
 }
 
 
@@ -80,10 +82,12 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
         "min_events": json_values.read_integer(
             "min_events", raw.get("min_events", 0), 0, MAX_EVENTS, errors
         ),
+        "slice_target": _read_slice_target(raw.get("slice_target"), errors),
         "actions": read_actions(raw.get("actions"), service, errors),
         "description": json_values.read_text("description", raw.get("description"), 4000, errors),
         "owner": json_values.read_text("owner", raw.get("owner"), 200, errors),
         "runbook_url": json_values.read_url("runbook_url", raw.get("runbook_url"), 500, errors),
+        "metadata": metadata.read_metadata(raw.get("metadata"), errors),
     }
     if errors:
         raise InvalidInput(errors)
@@ -93,8 +97,9 @@ def validate(name: str, fields: Mapping[str, Any]) -> Document:
 def to_document(slo: Slo) -> Document:
     """Return the document of a saved SLO, without the name."""
     found = {field: getattr(slo, field) for field in FIELDS}
+    slice_target = None if slo.slice_target is None else json_number(slo.slice_target)
     numbers = {"target": float(slo.target), "threshold_ms": threshold_as_number(slo.threshold_ms)}
-    return found | numbers
+    return found | numbers | {"slice_target": slice_target, "metadata": slo.metadata or {}}
 
 
 def threshold_as_number(threshold_ms: float | None) -> int | float | None:
@@ -107,6 +112,7 @@ def apply_document(slo: Slo, document: Mapping[str, Any]) -> None:
     for field in FIELDS:
         setattr(slo, field, document[field])
     slo.target = Decimal(str(document["target"]))
+    slo.slice_target = _as_decimal(document["slice_target"])
 
 
 def to_objective(document: Mapping[str, Any]) -> Objective:
@@ -116,7 +122,12 @@ def to_objective(document: Mapping[str, Any]) -> Objective:
         window_days=document["window_days"],
         rules=objective_loader.parse_rules(document["rules"]),
         min_events=document["min_events"],
+        slice_target=_as_decimal(document["slice_target"]),
     )
+
+
+def _as_decimal(number: float | None) -> Decimal | None:
+    return None if number is None else Decimal(str(number))
 
 
 def is_valid_service(text: str) -> bool:
@@ -143,6 +154,22 @@ def _read_target(raw: Any, errors: Errors) -> Decimal:
         add_error(errors, "target", f"At most {DECIMALS} decimals.")
         return fallback
     return target
+
+
+def _read_slice_target(raw: Any, errors: Errors) -> int | float | None:
+    """Return the slice target as a JSON number, None if events are counted."""
+    if raw is None:
+        return None
+    errors_before = len(errors)
+    value = json_values.read_number("slice_target", raw, None, None, errors)
+    if len(errors) > errors_before:
+        return None
+    target = Decimal(str(value))
+    if not 0 < target < 1:
+        add_error(errors, "slice_target", "Must be a share above 0 and below 1, such as 0.99.")
+    elif int(target.as_tuple().exponent) < -DECIMALS:
+        add_error(errors, "slice_target", f"At most {DECIMALS} decimals.")
+    return json_number(target)
 
 
 def _read_threshold(raw: Any, kind: str, errors: Errors) -> float | None:
@@ -199,6 +226,9 @@ def describe_document(document: Mapping[str, Any]) -> dict[str, str]:
     found["window_days"] = "1 day" if days == 1 else f"{days} days"
     if found["threshold_ms"]:
         found["threshold_ms"] += " ms"
+    if document.get("slice_target") is not None:
+        found["slice_target"] = format_percent(document["slice_target"])
+    found["metadata"] = metadata.describe_metadata(document.get("metadata") or {})
     source = document["source"]
     found["source"] = "pushed to us"
     if source.get("type") == PROMETHEUS:

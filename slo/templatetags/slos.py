@@ -132,10 +132,19 @@ def milliseconds(value: float) -> str:
 
 @register.filter
 def good_events(slo: Slo) -> str:
-    """Return a phrase for the SLO's good events: `requests served well`."""
+    """Return a phrase for what is good: `requests served well`, `minutes in which …`."""
+    if slo.slice_target is not None:
+        share = documents.format_percent(slo.slice_target)
+        return f"minutes in which at least {share} of events are good"
     if slo.kind == Slo.Kind.LATENCY and slo.threshold_ms is not None:
         return f"events within {milliseconds(slo.threshold_ms)} ms"
     return GOOD.get(Slo.Kind(slo.kind), slo.kind)
+
+
+@register.filter
+def counted_unit(slo: Slo) -> str:
+    """Return the plural of what the SLO counts: `events` or `minutes`."""
+    return "events" if slo.slice_target is None else "minutes"
 
 
 @register.filter

@@ -47,6 +47,8 @@ def test_target_alone_is_enough():
         "description": "",
         "owner": "",
         "runbook_url": "",
+        "slice_target": None,
+        "metadata": {},
     }
 
 
@@ -289,3 +291,33 @@ def test_half_a_surrogate_in_a_name_is_told_in_words_that_can_be_sent():
     errors = validation_errors(**{"a\ud800": 1})
 
     assert list(errors) == ["a\\ud800"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "path"),
+    [
+        ("slice_target", 1, "slice_target"),
+        ("slice_target", 0, "slice_target"),
+        ("slice_target", "most", "slice_target"),
+        ("slice_target", 0.1234567891, "slice_target"),
+        ("metadata", [], "metadata"),
+        ("metadata", {"team": "a"}, "metadata.team"),
+        ("metadata", {"labels": ["a"]}, "metadata.labels"),
+        ("metadata", {"labels": {"team": 7}}, "metadata.labels.team"),
+        ("metadata", {"display_name": 7}, "metadata.display_name"),
+    ],
+)
+def test_invalid_slice_target_or_metadata_is_refused_by_field(field, value, path):
+    with pytest.raises(InvalidInput) as refused:
+        validate_document(**{field: value})
+
+    assert list(refused.value.errors) == [path]
+
+
+def test_slice_target_and_metadata_are_described_in_words():
+    document = validate_document(slice_target=0.95, metadata={"labels": {"team": ["a", "b"]}})
+
+    found = documents.describe_document(document)
+
+    assert found["slice_target"] == "95 %"
+    assert found["metadata"] == "labels: team=a b"

@@ -19,6 +19,7 @@ Errors = Mapping[str, Sequence[str]]
 
 SIMPLE = ("name", "service", "owner", "description", "runbook_url", "kind")
 NUMBERS = ("window_days", "threshold_ms", "min_events")
+SLICE = "slice_target"
 SOURCE = ("url", "good", "total")
 RULE = ("long", "short", "burn_rate", "severity")
 ACTION = ("on", "do", "switch", "expires_in", "on_unknown")
@@ -44,7 +45,7 @@ class Draft:
     @classmethod
     def from_post(cls, data: Mapping[str, Any], slo: Slo | None = None) -> "Draft":
         """Return the contents of the posted form; an existing `slo` keeps its name."""
-        names = (*SIMPLE, *NUMBERS, "target", "source", *SOURCE)
+        names = (*SIMPLE, *NUMBERS, "target", SLICE, "source", *SOURCE)
         texts = {name: _clean(data.get(name, "")) for name in names}
         return cls(
             texts | ({"name": slo.name} if slo else {}),
@@ -58,6 +59,8 @@ class Draft:
         source = document.get("source") or {}
         texts = {name: _to_text(document.get(name)) for name in (*SIMPLE, *NUMBERS)}
         texts["target"] = _to_text(Decimal(str(document["target"])) * 100)
+        slice_target = document.get("slice_target")
+        texts[SLICE] = "" if slice_target is None else _to_text(Decimal(str(slice_target)) * 100)
         texts["source"] = str(source.get("type") or "push")
         texts |= {name: _to_text(source.get(name)) for name in SOURCE}
         return cls(
@@ -83,6 +86,7 @@ class Draft:
         found: dict[str, Any] = {name: self.text(name) for name in SIMPLE if name != "name"}
         found |= {"rules": [], "actions": []}
         found["target"] = _parse_share(self.text("target"))
+        found[SLICE] = _parse_share(self.text(SLICE))
         found |= {name: _parse_number(self.text(name)) for name in NUMBERS if self.text(name)}
         if self.text("kind") != "latency":
             found.pop("threshold_ms", None)
@@ -202,7 +206,7 @@ def errors_about(path: str, errors: Errors) -> list[str]:
 
 def errors_by_field(errors: Errors) -> dict[str, list[str]]:
     """Return the errors by field; for `rules` and `actions`, without those of single rows."""
-    names = (*SIMPLE, *NUMBERS, "target")
+    names = (*SIMPLE, *NUMBERS, "target", SLICE)
     found = {name: errors_about(name, errors) for name in names}
     found |= {name: errors_about(f"source.{name}", errors) for name in SOURCE}
     found["source"] = [*errors.get("source", ()), *errors.get("source.type", ())]
@@ -211,7 +215,7 @@ def errors_by_field(errors: Errors) -> dict[str, list[str]]:
 
 def unplaced_errors(errors: Errors) -> list[str]:
     """Return the errors that do not belong to a field of the form, as texts."""
-    shown = {*SIMPLE, *NUMBERS, "target", "source", "rules", "actions"}
+    shown = {*SIMPLE, *NUMBERS, "target", SLICE, "source", "rules", "actions"}
     return [
         f"{place}: {' '.join(texts)}"
         for place, texts in errors.items()

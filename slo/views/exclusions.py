@@ -102,9 +102,10 @@ def _preview_context(slo: Slo, form: ServiceForm, now: datetime) -> dict[str, An
     if form.is_bound and form.is_valid():
         starts_at, ends_at = form.cleaned_data["starts_at"], form.cleaned_data["ends_at"]
     if ends_at <= starts_at:
-        return {"effect": None}
+        return {"slo": slo, "effect": None}
     at, span = due_minute(now), (last_ended(starts_at), minute_of(ends_at))
     return {
+        "slo": slo,
         "effect": budgets.estimate_exclusion(slo, span, at),
         "lasts": span[1] - span[0],
         "is_future": span[0] >= at,

@@ -36,6 +36,7 @@ from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
 from slo.models.objective import PROMETHEUS
 from slo.objectives import documents
 from slo.objectives.rules import FIELDS as RULE_FIELDS
+from slo.templatetags.slos import counted_unit
 
 from . import responses
 
@@ -153,7 +154,7 @@ def _window_rows(slo: Slo, status: SloStatus, *, is_evaluated: bool) -> list[dic
     for name in sorted(_rule_windows(slo).union(status.burn_rates), key=window_minutes):
         rate = status.burn_rates.get(name)
         is_unknown = is_evaluated and rate is None
-        why = explain_unknown_window(name, status.coverage, slo.min_events) if is_unknown else ""
+        why = explain_unknown_window(name, status.coverage, slo) if is_unknown else ""
         coverage = status.coverage.get(name)
         rows.append({"window": name, "rate": rate, "coverage": coverage, "why": why})
     return rows
@@ -235,7 +236,7 @@ def explain_unknown(
         return [*reasons, "Not evaluated yet; SLOs are evaluated once a minute."]
     unknown = (one for one in _rule_windows(slo) if status.burn_rates.get(one) is None)
     for name in sorted(unknown, key=window_minutes):
-        reasons.append(explain_unknown_window(name, status.coverage, slo.min_events))
+        reasons.append(explain_unknown_window(name, status.coverage, slo))
     return reasons
 
 
@@ -243,7 +244,7 @@ def _rule_windows(slo: Slo) -> set[str]:
     return {name for rule in slo.rules for name in (rule["long"], rule["short"])}
 
 
-def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_events: int) -> str:
+def explain_unknown_window(name: str, coverage: Mapping[str, float | None], slo: Slo) -> str:
     """Return a sentence that explains why the window `name` (`1h`) is unknown."""
     minutes = window_minutes(name)
     covered = round((coverage.get(name) or 0) * minutes)
@@ -251,8 +252,8 @@ def explain_unknown_window(name: str, coverage: Mapping[str, float | None], min_
     long = durations.format_readable(timedelta(minutes=minutes))
     if covered < needed:
         return f"Samples cover {covered} min of the last {long}; {needed} min are needed."
-    if min_events:
-        return f"Fewer than {min_events:,} events in the last {long}."
+    if slo.min_events:
+        return f"Fewer than {slo.min_events:,} {counted_unit(slo)} in the last {long}."
     return f"No events in the last {long}."
 
 

@@ -105,7 +105,7 @@ def _handle_form(request: PersonRequest, slo: Slo | None, draft: Draft) -> HttpR
         return render(request, "slo/edit.html", _form_context(slo, draft, {}))
     do = request.POST.get("do", "")
     draft = Draft.from_post(request.POST, slo).apply_button(do)
-    fields = draft.document()
+    fields = {**draft.document(), "metadata": slo.metadata if slo else None}
     try:
         after = documents.validate(draft.text("name"), fields)
     except InvalidInput as error:

@@ -12,7 +12,7 @@ from slo.arithmetic.minutes import MINUTES_A_DAY
 from slo.arithmetic.objective import PAGE, TICKET, json_number
 from slo.objectives import documents
 
-from . import indicators
+from . import indicators, kept_metadata
 from .document_index import (
     CONDITION,
     POLICY,
@@ -26,7 +26,9 @@ from .document_index import (
 MAX_DOCUMENTS = 2000
 PREFIX = "switchgear/"
 """Prefix of the annotations that hold fields that OpenSLO does not have."""
-OCCURRENCES = "Occurrences"
+OCCURRENCES, TIMESLICES = "Occurrences", "Timeslices"
+SLICE_WINDOW = "1m"
+"""The only supported length of a time slice: counters are kept by the minute."""
 UNASSIGNED = "unassigned"
 """Service name in OpenSLO documents, which require one, of an SLO without a service."""
 UNIT_MINUTES = {
@@ -77,8 +79,8 @@ def _read_objectives(
     """Yield each objective of an OpenSLO document as an SLO: its path, name and fields."""
     spec, at = entry.spec, f"{entry.place}.spec"
     method = spec.get("budgetingMethod", OCCURRENCES)
-    if method != OCCURRENCES:
-        message = "Only Occurrences is supported: events are counted, not time slices."
+    if method not in (OCCURRENCES, TIMESLICES):
+        message = "Must be Occurrences or Timeslices. A mean of ratios is not supported."
         index.wrong(f"{at}.budgetingMethod", message)
         return
     objectives = spec.get("objectives")
@@ -86,7 +88,7 @@ def _read_objectives(
         index.wrong(f"{at}.objectives", "Must be a list with at least one objective.")
         return
     errors_before = len(index.errors)
-    description = spec.get("description") or entry.metadata.get("displayName")
+    description = spec.get("description")
     shared = {
         "description": description if isinstance(description, str) else "",
         "service": _read_service(index, entry),
@@ -101,29 +103,50 @@ def _read_objectives(
             index.wrong(place, "Must be an object with a target.")
             continue
         fields = {**shared, "target": _read_target(index, objective, place)}
+        fields["slice_target"] = _read_slice_target(index, objective, method, place)
+        name = _make_name(entry, objective, number)
         if indicator := _find_indicator(index, entry, objective, place):
-            fields["source"] = indicators.read_source(index, indicator, server)
+            fields |= indicators.read_indicator(index, indicator, objective, place, server)
+            fields["metadata"] = kept_metadata.collect(index, entry, indicator, objective, name)
         if rules is not None:
             fields["rules"] = rules
         else:
             index.remark(entry.place, "It has no alert policies; the default rules were used.")
         if len(index.errors) == errors_before:
-            name = entry.name
-            if number:
-                display_name = objective.get("displayName")
-                text = display_name.lower() if isinstance(display_name, str) else ""
-                name += f"-{_SLUG.sub('-', text).strip('-') or number + 1}"
             yield place, name, fields
+
+
+def _make_name(entry: OpenSloEntry, objective: Mapping[str, Any], number: int) -> str:
+    """Return the name of an objective's SLO: the document's, with a suffix after the first."""
+    if not number:
+        return entry.name
+    display_name = objective.get("displayName")
+    text = display_name.lower() if isinstance(display_name, str) else ""
+    return f"{entry.name}-{_SLUG.sub('-', text).strip('-') or number + 1}"
+
+
+def _read_slice_target(
+    index: DocumentIndex, objective: Mapping[str, Any], method: str, place: str
+) -> Any:
+    """Return the share that makes a time slice good, not validated yet; None for Occurrences."""
+    found = [name for name in ("timeSliceTarget", "timeSliceWindow") if name in objective]
+    if method == OCCURRENCES:
+        if found:
+            index.remark(place, f"{' and '.join(found)} applies to Timeslices only; ignored.")
+        return None
+    window = objective.get("timeSliceWindow")
+    if str(window) != SLICE_WINDOW:
+        index.wrong(f"{place}.timeSliceWindow", f"Must be {SLICE_WINDOW}: slices are minutes.")
+    target = objective.get("timeSliceTarget")
+    if target is None:
+        index.wrong(f"{place}.timeSliceTarget", "Enter the share that makes a minute good: 0.99.")
+    return target
 
 
 def _find_indicator(
     index: DocumentIndex, entry: OpenSloEntry, objective: Mapping[str, Any], place: str
 ) -> OpenSloEntry | None:
     """Return the indicator of an objective, else that of its SLO; without one, add an error."""
-    if any(name in objective for name in ("timeSliceTarget", "timeSliceWindow")):
-        message = "Time slices are not supported. Use Occurrences of good and total events."
-        index.wrong(f"{place}.timeSliceTarget", message)
-        return None
     within, at = entry.spec, f"{entry.place}.spec"
     if "indicator" in objective or "indicatorRef" in objective:
         within, at = objective, place
@@ -178,7 +201,8 @@ def _read_days(index: DocumentIndex, raw: Any, place: str) -> int:
     number, unit = int(written[1]), written[2]
     days, rest = divmod(number * UNIT_MINUTES[unit], MINUTES_A_DAY)
     if rest:
-        index.wrong(f"{place}.duration", "Must be whole days.")
+        hint = " m are minutes; a month is 1M." if unit == "m" else ""
+        index.wrong(f"{place}.duration", f"Must be whole days.{hint}")
         return 30
     if unit in "MQY":
         index.remark(place, f"{window['duration']} was converted to {days} days.")
@@ -191,8 +215,6 @@ def _read_days(index: DocumentIndex, raw: Any, place: str) -> int:
 
 def _read_target(index: DocumentIndex, objective: Mapping[str, Any], place: str) -> Any:
     """Return the target of an objective as a share, not validated yet."""
-    if "op" in objective or "value" in objective:
-        index.remark(place, "op and value were ignored: they apply to threshold metrics only.")
     if "compositeWeight" in objective:
         index.remark(place, "compositeWeight was ignored: each objective is an SLO of its own.")
     percent = objective.get("targetPercent")

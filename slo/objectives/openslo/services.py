@@ -18,10 +18,10 @@ from slo.objectives import documents, services
 from slo.objectives.documents import Document
 from slo.objectives.permissions import require_admin
 
-from . import parser
+from . import kept_metadata, parser
 from .document_index import CONDITION, POLICY, SLO, SOURCE, VERSION
-from .indicators import OURS
-from .parser import OCCURRENCES, PREFIX, SHORT, UNASSIGNED
+from .metric_sources import OURS
+from .parser import OCCURRENCES, PREFIX, SHORT, SLICE_WINDOW, TIMESLICES, UNASSIGNED
 
 REASON = "OpenSLO import"
 CREATED, CHANGED, SAME = "created", "changed", "same"
@@ -96,20 +96,28 @@ def to_yaml(found: Iterable[Document]) -> str:
 
 
 def _export_slo(name: str, slo: Document, sources: Mapping[str, str]) -> Document:
+    metadata, slice_target = slo["metadata"], slo["slice_target"]
+    objective = {"displayName": metadata.get("objective", name), "target": slo["target"]}
+    if slice_target is not None:
+        objective |= {"timeSliceTarget": slice_target, "timeSliceWindow": SLICE_WINDOW}
     return {
         "apiVersion": VERSION,
         "kind": SLO,
-        "metadata": {"name": name, "annotations": _export_annotations(slo)},
+        "metadata": {
+            "name": name,
+            **kept_metadata.export_names(metadata),
+            "annotations": metadata.get("annotations", {}) | _export_annotations(slo),
+        },
         "spec": {
             "description": slo["description"],
             "service": slo["service"] or UNASSIGNED,
             "indicator": {
-                "metadata": {"name": f"{name}-indicator"},
+                "metadata": kept_metadata.export_indicator(metadata, name),
                 "spec": {"ratioMetric": _export_ratio(name, slo["source"], sources)},
             },
             "timeWindow": [{"duration": f"{slo['window_days']}d", "isRolling": True}],
-            "budgetingMethod": OCCURRENCES,
-            "objectives": [{"displayName": name, "target": slo["target"]}],
+            "budgetingMethod": OCCURRENCES if slice_target is None else TIMESLICES,
+            "objectives": [objective],
             "alertPolicies": [_export_policy(name, rule) for rule in slo["rules"]],
         },
     }
