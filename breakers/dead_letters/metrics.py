@@ -46,7 +46,7 @@ def dead_letters(now: datetime) -> Iterator[Metric]:
             counter.add_metric(label, getattr(one, attribute))
         yield counter
     up = GaugeMetricFamily(
-        "switchgear_dlq_server_up", "1 if the Redis server answers.", labels=["server"]
+        "switchgear_dlq_server_up", "1 if the Redis server responds.", labels=["server"]
     )
     for name, is_away in fetch_rows(_select_servers):
         up.add_metric([name], int(not is_away))

@@ -141,7 +141,7 @@ def _collect_ticks_and_heartbeats(now: datetime) -> Iterator[Metric]:
     ages = dict.fromkeys(health.PROCESSES, math.inf) | heartbeats.load_ages()
     yield make_family(
         "switchgear_heartbeat_age_seconds",
-        "Seconds since the last sign of life of each supervised process; +Inf if there was none.",
+        "Seconds since the last heartbeat of each supervised process; +Inf if there was none.",
         ["process"],
         (([name], age) for name, age in ages.items()),
     )
