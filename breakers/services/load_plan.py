@@ -9,14 +9,8 @@ from breakers.models import Dependency
 from breakers.policies import configuration
 from breakers.policies.configuration import ConfigurationFolder, locate_field
 from breakers.policies.differences import list_differences
-from controlplane.core.configuration.services import (
-    CHANGED,
-    KEPT,
-    NEW,
-    SAME,
-    EntryChange,
-    find_manual_edits,
-)
+from controlplane.core.configuration.readers import CHANGED, KEPT, NEW, SAME, EntryChange
+from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import InvalidInput
 
 from . import catalog, registry

@@ -7,7 +7,7 @@ from django.db.models import Exists, OuterRef
 
 from breakers import publication
 from breakers.models import BreakerState, Channel, Dependency, Minute, Override, Service
-from controlplane.core.configuration.services import SampleItem, SampleTimes
+from controlplane.core.configuration.readers import SampleItem, SampleTimes
 from controlplane.core.instances.models import Instance
 from controlplane.core.jobs import planned_gates
 from controlplane.core.live.change_notices import notify_changed

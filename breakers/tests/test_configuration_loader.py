@@ -258,7 +258,12 @@ def test_audit_rows_come_last_and_in_order(folder):
     load(folder)
 
     actions = AuditEntry.objects.order_by("id").values_list("action", flat=True)
-    assert list(actions) == ["service.registered", "service.registered", "dependency.registered"]
+    assert list(actions) == [
+        "service.registered",
+        "service.registered",
+        "dependency.registered",
+        "configuration.loaded",
+    ]
     assert configuration_loader.is_registry_empty() is False
 
 

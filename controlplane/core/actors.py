@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 from controlplane.core.errors import Forbidden
 
-from .roles import POWERS_OF, Power, Role
+from .roles import ADMIN_SCOPES, POWERS_OF, Power, Role
 
 ActorType = Literal["user", "token", "system", "slack"]
 SHELL = "shell:"
@@ -85,7 +85,8 @@ class Actor:
             return
         detail = f"This requires the scope {scope}."
         if self.is_person:
-            detail = f"Your role, {self.role}, can't do this; it requires the role operator."
+            needed = Role.ADMIN if scope in ADMIN_SCOPES else Role.OPERATOR
+            detail = f"Your role, {self.role}, can't do this; it requires the role {needed}."
         raise Forbidden(detail, scope=scope)
 
     def require_service(self, service: str, subject: str = "") -> None:

@@ -9,10 +9,13 @@ MAX_REPORT_BODY_BYTES = 512 * 1024  # an instance may have hundreds of breakers
 MAX_HOOK_BODY_BYTES = 1024 * 1024  # a monitor sends whole groups of alerts, and never twice
 MAX_LETTER_BODY_BYTES = 1024 * 1024  # an edited message
 MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives
+MAX_CONFIGURATION_BODY_BYTES = 4 * 1024 * 1024  # all files, with 20,000 switches
 MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
 _MAX_BYTES_BY_PATH = {
+    "/api/v1/configuration": MAX_CONFIGURATION_BODY_BYTES,
+    "/api/v1/configuration/diff": MAX_CONFIGURATION_BODY_BYTES,
     "/api/v1/openslo": MAX_OPENSLO_BODY_BYTES,
     "/api/v1/report": MAX_REPORT_BODY_BYTES,
     "/api/v1/sli": MAX_SLI_BODY_BYTES,

@@ -42,12 +42,14 @@ WRITE_SCOPES = frozenset(
         "slo:write",
     }
 )
-ALL_SCOPES = READ_SCOPES | WRITE_SCOPES
+OPERATOR_SCOPES = READ_SCOPES | WRITE_SCOPES
+ADMIN_SCOPES = frozenset({"config:read", "config:write"})
+ALL_SCOPES = OPERATOR_SCOPES | ADMIN_SCOPES
 
 SCOPES_OF: dict[Role, frozenset[str]] = {
     Role.VIEWER: READ_SCOPES,
-    Role.OPERATOR: ALL_SCOPES,
-    Role.APPROVER: ALL_SCOPES,
+    Role.OPERATOR: OPERATOR_SCOPES,
+    Role.APPROVER: OPERATOR_SCOPES,
     Role.ADMIN: ALL_SCOPES,
 }
 POWERS_OF: dict[Role, frozenset[Power]] = {

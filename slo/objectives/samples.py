@@ -6,7 +6,7 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from controlplane.core.configuration.services import SampleItem, SampleTimes
+from controlplane.core.configuration.readers import SampleItem, SampleTimes
 from controlplane.core.jobs import planned_gates
 from slo.models import Alert, Exclusion, Sli, Slo
 

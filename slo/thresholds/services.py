@@ -37,29 +37,45 @@ def put_rule(
     require_admin(actor)
     document = rules.validate(name, fields)
     with transaction.atomic():
-        rule = _lock_rule(name)
-        if version is not None and (rule is None or rule.version != version):
-            raise Conflict("Someone else changed it. Reload, then make your change again.")
-        before = None if rule is None else rules.to_document(rule)
-        if rule is None:
-            rule = _create(name, document, now)
-        elif before == document:
-            return rule, False
-        else:
-            rules.apply_document(rule, document)
-            rule.version += 1
-            rule.changed_at = now
-            rule.save()
-        audit.record(
-            actor=actor,
-            action="threshold.created" if before is None else "threshold.changed",
-            target=audit_target(name),
-            reason=reason.strip(),
-            before=before,
-            after=document,
-            now=now,
-        )
+        rule, before = write_rule(name, document, now, version=version)
+        if before != document:
+            row = audit_change(name, before, document, reason.strip())
+            audit.record(**row, actor=actor, now=now)
         return rule, before is None
+
+
+def write_rule(
+    name: str, document: rules.Document, now: datetime, *, version: int | None = None
+) -> tuple[ThresholdRule, rules.Document | None]:
+    """Create a rule from a validated document, or replace its fields, in a transaction.
+
+    Return the rule, and its document before, None if it is new. The caller writes the audit row.
+    """
+    rule = _lock_rule(name)
+    if version is not None and (rule is None or rule.version != version):
+        raise Conflict("Someone else changed it. Reload, then make your change again.")
+    if rule is None:
+        return _create(name, document, now), None
+    before = rules.to_document(rule)
+    if before != document:
+        rules.apply_document(rule, document)
+        rule.version += 1
+        rule.changed_at = now
+        rule.save()
+    return rule, before
+
+
+def audit_change(
+    name: str, before: rules.Document | None, after: rules.Document, reason: str
+) -> dict[str, Any]:
+    """Return the arguments of :func:`audit.record` about a created or changed rule."""
+    return {
+        "action": "threshold.created" if before is None else "threshold.changed",
+        "target": audit_target(name),
+        "reason": reason,
+        "before": before,
+        "after": after,
+    }
 
 
 def remove_rule(*, name: str, reason: str = "", actor: Actor, now: datetime) -> ThresholdRule:

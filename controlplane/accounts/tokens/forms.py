@@ -38,6 +38,13 @@ AREAS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
     ),
     ("SLOs", (("slo:read", "read SLOs and budgets"), ("slo:write", "send points, change SLOs"))),
     (
+        "Configuration",
+        (
+            ("config:read", "export the whole configuration, with people's addresses"),
+            ("config:write", "load the whole configuration"),
+        ),
+    ),
+    (
         "Read-only",
         (("audit:read", "read the audit trail"), ("metrics:read", "scrape the metrics")),
     ),

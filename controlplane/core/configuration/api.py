@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import samples
-from controlplane.core.configuration.services import NEW, SampleItem
+from controlplane.core.configuration.readers import NEW, SampleItem
 from controlplane.core.http.fields import EmptyBody, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.views import ApiView, Done, mutation

@@ -10,14 +10,14 @@ from controlplane.core import provision, reasons
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.configuration.models import SampleEntry
-from controlplane.core.configuration.services import (
+from controlplane.core.configuration.readers import (
     READERS,
     Loaded,
     Reader,
     SampleItem,
     SampleTimes,
-    load_shipped,
 )
+from controlplane.core.configuration.services import load_shipped
 from controlplane.core.errors import InvalidInput
 from controlplane.core.roles import Power
 

@@ -1,144 +1,41 @@
-"""Loader of configuration folders; apps register readers in modules `configuration_files`."""
+"""Load, comparison and export of configuration files, in one transaction for all apps."""
 
+import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
-from operator import attrgetter
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import structlog
 from django.conf import settings
 from django.db import transaction
 
+from controlplane.core import canonical
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.configuration import files
+from controlplane.core.configuration import files, permissions
 from controlplane.core.configuration.models import SampleEntry
-from controlplane.core.errors import InvalidInput
-from controlplane.core.registry import KindRegistry
+from controlplane.core.configuration.readers import (
+    CHANGED,
+    KEPT,
+    NEW,
+    READERS,
+    REASON,
+    SAME,
+    Document,
+    Loaded,
+    list_files,
+)
+from controlplane.core.configuration.yaml_writer import schema_name, write_document
+from controlplane.core.errors import Conflict, InvalidInput
 
 SHIPPED = "config"
+AUDIT_TARGET = "configuration"
 CONSOLE = ("user", "token", "slack")
 """Actor types whose changes count as manual."""
-NEW, CHANGED, SAME, KEPT = "new", "changed", "same", "kept"
-REASON = "config load"
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(frozen=True)
-class EntryChange:
-    """The outcome of loading one entry of a configuration file, such as a service.
-
-    `differences` are readable descriptions of the changes. `edited` is the author and time of a
-    manual change since the last load, or "" if there is none.
-    """
-
-    kind: str
-    name: str
-    outcome: str
-    differences: tuple[str, ...] = ()
-    edited: str = ""
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """The result of loading configuration files, or of a dry run.
-
-    `audit_rows` are rows for the audit trail, written last. `elsewhere` are the names of entries in
-    the database that no file mentions; loading leaves them unchanged.
-    """
-
-    changes: tuple[EntryChange, ...] = ()
-    remarks: tuple[str, ...] = ()
-    elsewhere: tuple[str, ...] = ()
-    audit_rows: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
-
-    def count(self, outcome: str) -> int:
-        return sum(change.outcome == outcome for change in self.changes)
-
-    def __add__(self, other: "Loaded") -> "Loaded":
-        return Loaded(
-            self.changes + other.changes,
-            self.remarks + other.remarks,
-            self.elsewhere + other.elsewhere,
-            (*self.audit_rows, *other.audit_rows),
-        )
-
-
-class Load(Protocol):
-    """The type of functions that store an app's entries, given the texts of its files by name.
-
-    Runs in the caller's transaction. Entries missing from the texts stay unchanged. With
-    `keep_edited`, manually changed entries stay unchanged too; with `only_new`, all present ones.
-    Raises :class:`InvalidInput` with file and key. The caller writes the returned audit rows at the
-    end.
-    """
-
-    def __call__(
-        self,
-        texts: dict[str, str],
-        *,
-        keep_edited: bool,
-        only_new: bool = False,
-        dry_run: bool,
-        actor: Actor,
-        now: datetime,
-    ) -> Loaded: ...
-
-
-SampleTimes = Mapping[tuple[str, str], datetime]
-"""Times when entries were loaded from the shipped configuration, by kind and name."""
-
-
-@dataclass(frozen=True)
-class SampleItem:
-    """An entry of the shipped configuration; `kept` says why clearing keeps it, "" if it does not.
-
-    An entry that was changed since it was loaded is kept, as is one that is in use.
-    """
-
-    kind: str
-    name: str
-    kept: str = ""
-
-
-class ListSamples(Protocol):
-    """The type of functions that return those of the loaded entries that still exist."""
-
-    def __call__(self, loaded: SampleTimes) -> list[SampleItem]: ...
-
-
-class RemoveSamples(Protocol):
-    """The type of functions that remove the entries that `ListSamples` returns without `kept`.
-
-    Returns all items, and audit rows that the caller writes at the end of the transaction.
-    """
-
-    def __call__(
-        self, loaded: SampleTimes, *, now: datetime
-    ) -> tuple[list[SampleItem], list[dict[str, Any]]]: ...
-
-
-@dataclass(frozen=True)
-class Reader:
-    """The configuration files of the app `name`, in load order, and the function to load them.
-
-    `kinds` are the kinds of its entries with their plurals.
-    """
-
-    name: str
-    files: tuple[str, ...]
-    load: Load
-    kinds: Mapping[str, str]
-    list_samples: ListSamples
-    remove_samples: RemoveSamples
-
-
-# Sorted, so that concurrent loads can't deadlock.
-READERS = KindRegistry[Reader]("configuration_files", order=attrgetter("name"))
 
 
 def load_folder(
@@ -151,22 +48,45 @@ def load_folder(
     actor: Actor,
     now: datetime,
 ) -> Loaded:
-    """Load the configuration files in a folder, all or those of the app `only`, in one transaction.
+    """Load the configuration files in a folder, all or those of the reader `only`.
 
-    With `only_new`, entries that exist stay unchanged.
-
-    Raises :class:`InvalidInput` with file and key of every problem, and :class:`Conflict` if a
-    limit is reached; then nothing has changed.
+    The arguments and errors are those of :func:`load_texts`.
     """
     readers = [reader for reader in READERS.values() if only in ("", reader.name)]
     names = [name for reader in readers for name in reader.files]
     texts = files.read_files(folder, names)
     if not texts:
         raise InvalidInput({"folder": [f"The folder has none of {', '.join(names)}."]})
+    return load_texts(
+        texts, keep_edited=keep_edited, only_new=only_new, dry_run=dry_run, actor=actor, now=now
+    )
+
+
+def load_texts(
+    texts: Mapping[str, str],
+    *,
+    keep_edited: bool = False,
+    only_new: bool = False,
+    dry_run: bool = False,
+    plan: str = "",
+    reason: str = "",
+    actor: Actor,
+    now: datetime,
+) -> Loaded:
+    """Load configuration files, given as text by file name, in one transaction.
+
+    With `keep_edited`, manually changed entries stay unchanged; with `only_new`, all present ones.
+    `plan` is the digest of a plan (:func:`digest_plan`) that must still be right.
+
+    Raises :class:`Forbidden`, :class:`InvalidInput` with file and key of every problem, and
+    :class:`Conflict` if a limit is reached or the plan is outdated; then nothing has changed.
+    """
+    permissions.require_admin(actor, permissions.READ if dry_run else permissions.WRITE)
+    _require_known(texts)
     errors: dict[str, list[str]] = {}
     loaded = Loaded()
     with transaction.atomic():
-        for reader in readers:
+        for reader in READERS.values():
             own = {name: texts[name] for name in reader.files if name in texts}
             if not own:
                 continue
@@ -183,8 +103,45 @@ def load_folder(
                 errors.update(error.errors)
         if errors:
             raise InvalidInput(errors)
-        audit.record_many([{**row, "actor": actor, "now": now} for row in loaded.audit_rows])
+        if plan and plan != digest_plan(texts, loaded):
+            raise Conflict(
+                "The configuration has changed since this plan was made. Compare again.",
+                plan=digest_plan(texts, loaded),
+            )
+        if not dry_run:
+            _record_load(texts, loaded, reason, actor, now)
     return loaded
+
+
+def digest_plan(texts: Mapping[str, str], loaded: Loaded) -> str:
+    """Return the digest of what a load does: the files, and each change with its differences."""
+    changes = [
+        [one.kind, one.name, one.outcome, one.differences, one.edited] for one in loaded.changes
+    ]
+    return canonical.digest({"files": dict(texts), "changes": changes})
+
+
+def export_texts() -> dict[str, str]:
+    """Return the present configuration as texts by file name; secrets are left out.
+
+    Loading it changes nothing.
+    """
+    with transaction.atomic():
+        documents = {
+            name: document
+            for reader in READERS.values()
+            for name, document in reader.export().items()
+        }
+    return {name: write_document(name, document) for name, document in documents.items()}
+
+
+def build_schemas() -> dict[str, Document]:
+    """Return the JSON Schema of each configuration file, by the schema's file name."""
+    return {
+        schema_name(name): schema
+        for reader in READERS.values()
+        for name, schema in reader.schemas().items()
+    }
 
 
 def load_shipped(name: str = "", *, actor: Actor, now: datetime) -> Loaded:
@@ -221,10 +178,50 @@ def find_manual_edits(actions: Sequence[str]) -> dict[str, str]:
         AuditEntry.objects.filter(action__in=actions)
         .order_by("target", "-id")
         .distinct("target")
-        .values_list("target", "actor_type", "actor_name", "action", "at")
+        .values_list("target", "actor_type", "actor_name", "action", "at", "reason")
     )
     return {
         target: f"{action.partition('.')[2]} by {kind}:{name} on {at:%Y-%m-%d %H:%M} UTC"
-        for target, kind, name, action, at in last
-        if kind in CONSOLE
+        for target, kind, name, action, at, reason in last
+        if kind in CONSOLE and reason != REASON
     }
+
+
+def _require_known(texts: Mapping[str, str]) -> None:
+    known = list_files()
+    errors = {
+        name[:200]: [f"Unknown file; use {', '.join(known)}."]
+        for name in texts
+        if name not in known
+    }
+    for name, text in texts.items():
+        if len(text.encode(errors="surrogatepass")) > files.MAX_FILE_BYTES:
+            errors[name[:200]] = [f"Larger than {files.MAX_FILE_BYTES // 1024} KiB."]
+    if not texts:
+        errors["files"] = [f"Name at least one of {', '.join(known)}."]
+    if errors:
+        raise InvalidInput(errors)
+
+
+def _record_load(
+    texts: Mapping[str, str], loaded: Loaded, reason: str, actor: Actor, now: datetime
+) -> None:
+    """Write the audit rows of the entries, and one of the load as a whole if anything changed."""
+    rows = [{"reason": REASON, **row} for row in loaded.audit_rows]
+    if loaded.count(NEW, CHANGED):
+        summary: dict[str, Any] = {
+            "action": "configuration.loaded",
+            "target": AUDIT_TARGET,
+            "reason": reason.strip() or REASON,
+            "after": {
+                "plan": digest_plan(texts, loaded),
+                "files": {name: _hash(text) for name, text in sorted(texts.items())},
+                **{outcome: loaded.count(outcome) for outcome in (NEW, CHANGED, SAME, KEPT)},
+            },
+        }
+        rows.append(summary)
+    audit.record_many([{**row, "actor": actor, "now": now} for row in rows])
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()

@@ -10,7 +10,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
-from controlplane.core.configuration.services import NEW
+from controlplane.core.configuration.readers import NEW
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, page_view, redirect_done, show_refusal
 from controlplane.core.reasons import MAX_CHARACTERS

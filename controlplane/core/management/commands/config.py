@@ -1,20 +1,35 @@
-"""`manage.py config load DIR`: load services, dependencies, channels and objectives from files."""
+"""`manage.py config`: load, compare and export the configuration as YAML files."""
 
+import json
+import sys
 from argparse import ArgumentParser
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import services as configuration
-from controlplane.core.configuration.services import CHANGED, KEPT, NEW, SAME, EntryChange
+from controlplane.core.configuration.readers import (
+    CHANGED,
+    KEPT,
+    NEW,
+    SAME,
+    EntryChange,
+    Loaded,
+)
+from controlplane.core.configuration.yaml_writer import SCHEMA_FOLDER
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 
 MARKS = {NEW: "+", CHANGED: "~", KEPT: "="}
+STDOUT = "-"
 
 
 class Command(ShellCommand):
-    help = "Load services, dependencies, channels and objectives from a folder of YAML files."
+    help = (
+        "Load, compare and export the configuration as YAML files: services, dependencies,"
+        " switches, safety rules, trip policies, thresholds, SLOs, targets and drills."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
@@ -23,18 +38,68 @@ class Command(ShellCommand):
         load.add_argument(
             "--dry-run", action="store_true", help="print what would change, without changing it"
         )
-        load.add_argument(
-            "--keep-edited",
-            action="store_true",
-            help="keep objects that were edited in the console since they were loaded",
+        diff = commands.add_parser(
+            "diff", help="print what a load would change; exit code 1 if anything"
         )
+        diff.add_argument("folder", type=Path, metavar="DIR")
+        for one in (load, diff):
+            one.add_argument(
+                "--keep-edited",
+                action="store_true",
+                help="keep objects that were edited in the console since they were loaded",
+            )
+        export = commands.add_parser("export", help="write the present configuration as files")
+        export.add_argument("folder", metavar="DIR", help="- prints all files")
+        schema = commands.add_parser("schema", help="write the JSON Schemas of the files")
+        schema.add_argument("folder", type=Path, metavar="DIR")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        dry_run: bool = options["dry_run"]
+        run: Callable[..., None] = getattr(self, options["command"])
+        run(**options)
+
+    def load(self, *, folder: Path, dry_run: bool, keep_edited: bool, **_: Any) -> None:
+        loaded = self._load(folder, keep_edited, dry_run=dry_run)
+        if loaded is not None:
+            self._show_all(loaded, "Dry run: " if dry_run else "")
+
+    def diff(self, *, folder: Path, keep_edited: bool, **_: Any) -> None:
+        loaded = self._load(folder, keep_edited, dry_run=True)
+        if loaded is not None:
+            self._show_all(loaded, "")
+            if loaded.count(NEW, CHANGED):
+                sys.exit(1)
+
+    def export(self, *, folder: str, **_: Any) -> None:
+        texts = configuration.export_texts()
+        if folder == STDOUT:
+            for name, text in texts.items():
+                self.stdout.write(f"--- # {name}\n{text}")
+            return
+        self._write_files(Path(folder), texts)
+        self.schema(folder=Path(folder) / SCHEMA_FOLDER)
+        self.line(f"{len(texts)} files written to {folder}. Secrets are not exported.")
+
+    def schema(self, *, folder: Path, **_: Any) -> None:
+        schemas = configuration.build_schemas()
+        texts = {
+            name: json.dumps(one, indent=2, ensure_ascii=False) + "\n"
+            for name, one in schemas.items()
+        }
+        self._write_files(folder, texts)
+
+    def _write_files(self, folder: Path, texts: Mapping[str, str]) -> None:
         try:
-            loaded = configuration.load_folder(
-                options["folder"],
-                keep_edited=options["keep_edited"],
+            folder.mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                (folder / name).write_text(text, encoding="utf-8")
+        except OSError as error:
+            self.fail(f"{folder} can't be written: {error}.")
+
+    def _load(self, folder: Path, keep_edited: bool, *, dry_run: bool) -> Loaded | None:
+        try:
+            return configuration.load_folder(
+                folder,
+                keep_edited=keep_edited,
                 dry_run=dry_run,
                 actor=shell_actor(),
                 now=db_now(),
@@ -43,20 +108,20 @@ class Command(ShellCommand):
             for place, problems in error.errors.items():
                 self.stderr.write(f"{place}: {' '.join(problems)}")
             self.fail("Nothing changed.")
-            return
         except Conflict as error:
             self.fail(f"{error.detail} Nothing changed.")
-            return
+        return None
+
+    def _show_all(self, loaded: Loaded, prefix: str) -> None:
         for change in loaded.changes:
             self._show(change)
         for name in loaded.elsewhere:
             self.line(f"  {name} is in none of the files; not changed")
         for remark in loaded.remarks:
             self.line(remark)
-        would = "Dry run: " if dry_run else ""
         kept = f", {loaded.count(KEPT)} kept with edits" if loaded.count(KEPT) else ""
         self.line(
-            f"{would}{loaded.count(NEW)} new, {loaded.count(CHANGED)} changed,"
+            f"{prefix}{loaded.count(NEW)} new, {loaded.count(CHANGED)} changed,"
             f" {loaded.count(SAME)} unchanged{kept}."
         )
 
@@ -64,7 +129,8 @@ class Command(ShellCommand):
         if change.outcome == SAME:
             return
         edited = f" ({change.edited})" if change.edited else ""
-        self.line(f"{MARKS[change.outcome]} {change.kind} {change.name}{edited}")
+        note = f": {change.note}" if change.note else ""
+        self.line(f"{MARKS[change.outcome]} {change.kind} {change.name}{edited}{note}")
         if change.outcome == CHANGED:
             for difference in change.differences:
                 self.line(f"    {difference}")

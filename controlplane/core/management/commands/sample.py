@@ -5,7 +5,7 @@ from typing import Any
 
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
-from controlplane.core.configuration.services import NEW, SampleItem
+from controlplane.core.configuration.readers import NEW, SampleItem
 from controlplane.core.errors import InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 

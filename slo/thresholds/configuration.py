@@ -1,0 +1,85 @@
+"""The configuration file `thresholds.yaml`: threshold rules by name."""
+
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.configuration import schemas
+from controlplane.core.configuration.comparison import Comparison, read_parts, shortest_form
+from controlplane.core.configuration.readers import REASON, Loaded
+from controlplane.core.configuration.schemas import Schema
+from controlplane.core.configuration.services import find_manual_edits
+from controlplane.core.json_values import Errors
+from controlplane.core.threshold_metrics import ABOVE, COMPARISONS
+from slo.models import ThresholdRule
+from slo.models.alerts import SEVERITIES
+from slo.objectives import names
+
+from . import rules, services
+
+FILE, PART = "thresholds.yaml", "thresholds"
+ACTIONS = ("threshold.created", "threshold.changed", "threshold.removed")
+DEFAULTS = {"comparison": ABOVE, "min_events": 1, "enabled": True}
+
+
+def load_file(
+    texts: dict[str, str],
+    *,
+    keep_edited: bool,
+    only_new: bool = False,
+    dry_run: bool,
+    actor: Actor,
+    now: datetime,
+) -> Loaded:
+    """Create or change the threshold rules of the file; a rule gets defaults for missing fields."""
+    errors: Errors = {}
+    entries = read_parts(FILE, texts[FILE], {PART: dict}, errors)[PART]
+    assert isinstance(entries, dict)  # noqa: S101 - for the type checker
+    found = Comparison("threshold rule", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
+    present = {
+        rule.name: rules.to_document(rule) for rule in ThresholdRule.objects.order_by("name")
+    }
+    for name, fields in entries.items():
+        found.compare(
+            name,
+            present.get(name),
+            partial(rules.validate, name, fields),
+            place=f"{FILE}: {name}",
+            target=services.audit_target(name),
+        )
+    found.require_valid()
+    audit_rows: list[dict[str, Any]] = []
+    for one in found.writes if not dry_run else ():
+        services.write_rule(one.name, one.after, now)
+        audit_rows.append(services.audit_change(one.name, one.before, one.after, REASON))
+    return found.result(present, audit_rows)
+
+
+def export_documents() -> dict[str, dict[str, Any]]:
+    found = {
+        rule.name: shortest_form(
+            rules.to_document(rule), DEFAULTS, partial(rules.validate, rule.name)
+        )
+        for rule in ThresholdRule.objects.order_by("name")
+    }
+    return {FILE: {PART: found}}
+
+
+def build_schema() -> Schema:
+    properties = {
+        "title": schemas.text(200),
+        "metric": schemas.text(names.MAX_NAME_LENGTH, "timeout_rate, latency_ms:e2e, …"),
+        "statistic": schemas.text(help="Optional if the metric has only one."),
+        "window": schemas.text(12, "Whole minutes, by default 5m."),
+        "comparison": schemas.choice(COMPARISONS),
+        "value": schemas.number(0, rules.MAX_VALUE, "Shares are 0 to 1, latencies milliseconds."),
+        "min_events": schemas.whole(0, rules.MAX_EVENTS, "With fewer events, no alert opens."),
+        "severity": schemas.choice(SEVERITIES),
+        "enabled": schemas.flag(),
+        "runbook_url": schemas.web_url(500),
+    }
+    required = ("metric", "value", "severity")
+    rule = schemas.fields({name: properties[name] for name in rules.FIELDS}, required)
+    named = {PART: schemas.entries(rule, f"^{names.NAME}$", "Threshold rules by name.")}
+    return schemas.file_schema("Threshold rules", named, "Rules that compare metrics with limits.")
