@@ -2,6 +2,7 @@
 
 import secrets
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import transaction
 
@@ -175,7 +176,7 @@ def schedule_drill(
     """
     actor.require("switches:write")
     check_drillable(scope, key, mode, reason)
-    days = _parse_days(every)
+    days = parse_days(every)
     with transaction.atomic():
         publication.lock()
         switch = register_and_lock(scope, key, now=now)
@@ -208,7 +209,8 @@ def remove_schedule(*, scope: str, key: str, actor: Actor, now: datetime) -> Non
         row.delete()
 
 
-def _parse_days(every: str) -> int:
+def parse_days(every: str) -> int:
+    """Return the days of an interval such as `7d`; raise :class:`InvalidInput`."""
     day = timedelta(days=1)
     try:
         found = durations.parse(every)
@@ -227,9 +229,14 @@ def record_schedule_event(
         action=action,
         target=row.switch_id,
         reason=reason,
-        after={"mode": row.mode, "every_days": row.every_days, "next_at": timestamp(row.next_at)},
+        after=schedule_state(row),
         now=now,
     )
+
+
+def schedule_state(row: DrillSchedule) -> dict[str, Any]:
+    """Return a schedule as the audit trail records it."""
+    return {"mode": row.mode, "every_days": row.every_days, "next_at": timestamp(row.next_at)}
 
 
 def require_approver(actor: Actor) -> None:

@@ -49,6 +49,18 @@ def propose_rule(
     or another change of it is pending.
     """
     require_admin(actor)
+    return request_change(rule_id=rule_id, fields=fields, reason=reason, actor=actor, now=now)
+
+
+def request_change(
+    *,
+    rule_id: int | None,
+    fields: RuleFields | None,
+    reason: str,
+    actor: Actor,
+    now: datetime,
+) -> RuleProposal:
+    """Do what :func:`propose_rule` does, after the check of the actor's permission."""
     errors: dict[str, list[str]] = {}
     if reason and (problems := reasons.find_text_problems(reason, called="reason")):
         errors["reason"] = problems

@@ -1,6 +1,6 @@
 """Lookup and registration of switches, and changes of their description."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ from switches.episodes import changes
 from switches.models import Episode, Publication, Switch
 from switches.scopes import SCOPES, SwitchScope
 
+WRITTEN_AT_ONCE = 500
 DESCRIPTIVE = {"owner": 120, "description": 4000, "runbook_url": 200}
 
 
@@ -60,12 +61,42 @@ def register_and_lock(scope: str, key: str, *, now: datetime) -> Switch:
     return switch
 
 
+def write_many(states: Mapping[str, Mapping[str, str]], now: datetime) -> None:
+    """Register switches, or set their descriptive fields; `states` maps ids to fields.
+
+    The caller holds the :class:`Publication` row, and writes the audit rows.
+    """
+    known = set(Switch.objects.filter(pk__in=list(states)).values_list("pk", flat=True))
+    rows = []
+    for switch_id in sorted(states):
+        scope, _, key = switch_id.partition(":")
+        fields = states[switch_id]
+        rows.append(Switch(id=switch_id, scope=scope, key=key, registered_at=now, **fields))
+    Switch.objects.bulk_create(
+        rows,
+        update_conflicts=True,
+        unique_fields=["id"],
+        update_fields=list(DESCRIPTIVE),
+        batch_size=WRITTEN_AT_ONCE,
+    )
+    if new := len(states.keys() - known):
+        Publication.objects.update(registrations=F("registrations") + new)
+    notify_changed("switches", *states)
+
+
+def register_missing(ids: Collection[str], now: datetime) -> None:
+    """Register those of the switches that are unknown; the caller holds the publication row."""
+    known = set(Switch.objects.filter(pk__in=ids).values_list("pk", flat=True))
+    empty = dict.fromkeys(DESCRIPTIVE, "")
+    write_many({switch_id: empty for switch_id in ids if switch_id not in known}, now)
+
+
 def describe(
     *, scope: str, key: str, changes: Mapping[str, str], actor: Actor, now: datetime
 ) -> Switch:
     """Set a switch's owner, description and runbook; nothing is published."""
     actor.require("switches:write")
-    _check(changes)
+    check_fields(changes)
     with transaction.atomic():
         publication.lock()
         switch = lock_switch(scope, key)
@@ -90,7 +121,8 @@ def describe(
         return switch
 
 
-def _check(changes: Mapping[str, str]) -> None:
+def check_fields(changes: Mapping[str, str]) -> None:
+    """Raise :class:`InvalidInput` unless these are valid descriptive fields of a switch."""
     errors: dict[str, list[str]] = {}
     for field, value in changes.items():
         longest = DESCRIPTIVE.get(field)

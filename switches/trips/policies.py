@@ -24,12 +24,14 @@ from switches.scopes import GLOBAL, SCOPES
 from . import history, texts
 from .decision import AUTOMATIC
 
+AUDIT_TARGET = "trip-policies"
 DEFAULTS: Mapping[str, Any] = {"budget_per_hour": 10, "longest_minutes": 1440, "response": ""}
 MAX_ROWS, MAX_PATTERNS = 100, 20
 MAX_LENGTHS = {"title": 200, "response": 200, "pattern": 120}
 MAX_VALUES = {"budget_per_hour": 1000, "longest_minutes": 30 * 24 * 60}
 FIELDS = ("trigger", "title", "sources", "scopes", "gate", "response", *MAX_VALUES)
-_TRIGGER = re.compile(r"[a-z0-9][a-z0-9_-]{0,59}")
+TRIGGER = r"^[a-z0-9][a-z0-9_-]{0,59}$"
+_TRIGGER = re.compile(TRIGGER)
 
 
 def replace_policies(
@@ -41,22 +43,34 @@ def replace_policies(
     """
     actor.require_power(Power.ADMINISTER)
     new_rows = [{**DEFAULTS, **row} for row in rows]
-    _check(new_rows)
+    check_rows(new_rows)
     with transaction.atomic():
         history.lock_trips()
         publication.lock()
-        before = {row.trigger: row for row in history.list_policies()}
-        old_rows = [policy_fields(row) for row in before.values()]
-        for position, fields in enumerate(new_rows):
-            present = before.pop(fields["trigger"], None) or TripPolicy()
-            for name in FIELDS:
-                setattr(present, name, fields[name])
-            present.position, present.changed_at = position, now
-            present.save()
-        TripPolicy.objects.filter(pk__in=[row.pk for row in before.values()]).delete()
-        after = history.list_policies()
-        _record_change(old_rows, [policy_fields(row) for row in after], actor, now)
-        return after
+        if audit_row := write_policies(new_rows, actor, now):
+            audit.record(**audit_row, actor=actor, now=now)
+        return history.list_policies()
+
+
+def write_policies(
+    new_rows: Sequence[Mapping[str, Any]], actor: Actor, now: datetime
+) -> dict[str, Any] | None:
+    """Replace all policies by validated rows, and announce the change.
+
+    The caller holds the locks of trips and of the publication. Return action, target, before and
+    after of the audit row, which the caller writes; None if nothing changed.
+    """
+    before = {row.trigger: row for row in history.list_policies()}
+    old_rows = [policy_fields(row) for row in before.values()]
+    for position, fields in enumerate(new_rows):
+        present = before.pop(fields["trigger"], None) or TripPolicy()
+        for name in FIELDS:
+            setattr(present, name, fields[name])
+        present.position, present.changed_at = position, now
+        present.save()
+    TripPolicy.objects.filter(pk__in=[row.pk for row in before.values()]).delete()
+    after = [policy_fields(row) for row in history.list_policies()]
+    return _announce_change(old_rows, after, actor, now)
 
 
 def put_policy(
@@ -119,7 +133,8 @@ def policy_digest(fields: Mapping[str, Any], position: int) -> str:
     return canonical.digest({**fields, "position": position})
 
 
-def _check(rows: Sequence[Mapping[str, Any]]) -> None:
+def check_rows(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Raise :class:`InvalidInput` unless these are valid policies, with paths `rows.2.gate`."""
     errors: dict[str, list[str]] = {}
     if not 1 <= len(rows) <= MAX_ROWS:
         errors["rows"] = [
@@ -179,11 +194,11 @@ def _is_text(text: Any, min_length: int, max_length: int) -> bool:
     return is_clean and min_length <= len(text) <= max_length
 
 
-def _record_change(
+def _announce_change(
     was: list[dict[str, Any]], is_now: list[dict[str, Any]], actor: Actor, now: datetime
-) -> None:
+) -> dict[str, Any] | None:
     if was == is_now:
-        return
+        return None
     before = {row["trigger"]: row for row in was}
     after = {row["trigger"]: row for row in is_now}
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
@@ -194,11 +209,12 @@ def _record_change(
         facts={"by": actor.label, "said": names, "path": "/trips/"},
         now=now,
     )
-    audit.record(
-        actor=actor,
-        action="trip_policy.changed",
-        target="trip-policies",
-        before={"order": list(before), **{name: before[name] for name in changed & before.keys()}},
-        after={"order": list(after), **{name: after[name] for name in changed & after.keys()}},
-        now=now,
-    )
+    return {
+        "action": "trip_policy.changed",
+        "target": AUDIT_TARGET,
+        "before": {
+            "order": list(before),
+            **{name: before[name] for name in changed & before.keys()},
+        },
+        "after": {"order": list(after), **{name: after[name] for name in changed & after.keys()}},
+    }

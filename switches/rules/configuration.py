@@ -1,0 +1,117 @@
+"""The configuration file `rules.yaml`: safety rules by name.
+
+Every change waits for a second person, as on the page of the rules.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from controlplane.core import json_values
+from controlplane.core.actors import Actor
+from controlplane.core.configuration import schemas
+from controlplane.core.configuration.comparison import Comparison, drop_empty, read_parts
+from controlplane.core.configuration.readers import REASON, Document, Loaded
+from controlplane.core.configuration.schemas import Schema
+from controlplane.core.configuration.services import find_manual_edits
+from controlplane.core.errors import InvalidInput
+from controlplane.core.json_values import Errors
+from switches.models import Rule
+from switches.rules import evaluation, guard, proposal, services
+
+FILE, PART = "rules.yaml", "rules"
+ACTIONS = ("rule.created", "rule.changed", "rule.removed")
+FIELDS = ("kind", "switches", "n")
+NOTE = "needs a second person's approval"
+
+
+def load_file(
+    texts: dict[str, str],
+    *,
+    keep_edited: bool,
+    only_new: bool = False,
+    dry_run: bool,
+    actor: Actor,
+    now: datetime,
+) -> Loaded:
+    """Request the approval of each new or changed rule of the file; rules don't change here.
+
+    An equal request that is pending stays as it is. Raise :class:`Conflict` if another change of a
+    rule is pending.
+    """
+    errors: Errors = {}
+    entries = read_parts(FILE, texts[FILE], {PART: dict}, errors)[PART]
+    assert isinstance(entries, dict)  # noqa: S101 - for the type checker
+    found = Comparison("rule", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
+    rows = {row.name: row for row in Rule.objects.order_by("name")}
+    present = {name: guard.to_safety_rule(row).as_dict() for name, row in rows.items()}
+    for name, fields in entries.items():
+        check = partial(_check_entry, name, fields)
+        place, target = f"{FILE}: {name}", f"rule:{name}"
+        found.compare(name, present.get(name), check, place=place, target=target, note=NOTE)
+    found.require_valid()
+    requests: dict[str, int] = {}
+    for one in found.writes if not dry_run else ():
+        row = rows.get(one.name)
+        requests[one.name] = _request(row.pk if row else None, one.after, actor, now)
+    found.changes = [
+        replace(one, note=f"waits for approval {requests[one.name]}")
+        if one.name in requests
+        else one
+        for one in found.changes
+    ]
+    return found.result(present, [])
+
+
+def export_documents() -> dict[str, Document]:
+    rules = [rule.as_dict() for rule in guard.list_rules()]
+    return {
+        FILE: {PART: {rule["name"]: drop_empty({f: rule[f] for f in FIELDS}) for rule in rules}}
+    }
+
+
+def build_schema() -> Schema:
+    rule = schemas.fields(
+        {
+            "kind": schemas.choice(evaluation.KINDS),
+            "switches": schemas.list_of(
+                schemas.text(help="segment:finance, segment:*, feature:checkout-*, or *."),
+                proposal.MAX_PATTERNS,
+                least=1,
+            ),
+            "n": schemas.whole(1, proposal.MAX_ENGAGED, "Only for at_most."),
+        },
+        ("kind", "switches"),
+    )
+    named = {PART: schemas.entries(rule, f"^.{{1,{proposal.MAX_NAME_LENGTH}}}$", "Rules by name.")}
+    return schemas.file_schema("Safety rules", named, "Each change needs a second person.")
+
+
+def _check_entry(name: str, fields: Mapping[str, Any]) -> Document:
+    errors: Errors = {}
+    json_values.refuse_unknown("", fields, FIELDS, errors)
+    switches = fields.get("switches")
+    if switches is not None and not isinstance(switches, list):
+        json_values.add_error(errors, "switches", "Must be a list of switches and patterns.")
+    if errors:
+        raise InvalidInput(errors)
+    rule = proposal.validate_proposal({"name": name, **fields})
+    if rule.name != name:
+        raise InvalidInput({"name": ["Leave out spaces at the ends; use composed characters."]})
+    return rule.as_dict()
+
+
+def _request(rule_id: int | None, fields: Document, actor: Actor, now: datetime) -> int:
+    """Request a rule's change, and return the id of the approval."""
+    try:
+        found = services.request_change(
+            rule_id=rule_id, fields=fields, reason=REASON, actor=actor, now=now
+        )
+    except InvalidInput as error:
+        place = f"{FILE}: {fields['name']}"
+        raise InvalidInput(
+            {f"{place}: {key}": text for key, text in error.errors.items()}
+        ) from error
+    return found.approval.pk

@@ -1,0 +1,101 @@
+"""The configuration file `switches.yaml`: owner, description and runbook of switches by id."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from controlplane.core.actors import Actor
+from controlplane.core.configuration import schemas
+from controlplane.core.configuration.comparison import Comparison, drop_empty, read_parts
+from controlplane.core.configuration.readers import Document, Loaded
+from controlplane.core.configuration.schemas import Schema
+from controlplane.core.configuration.services import find_manual_edits
+from controlplane.core.errors import InvalidInput
+from controlplane.core.json_values import Errors
+from switches import publication
+from switches.models import Switch
+from switches.scopes import KEY_PATTERN, SCOPES
+from switches.services import registration
+
+FILE, PART = "switches.yaml", "switches"
+ACTION = "registration.changed"
+
+
+def load_file(
+    texts: dict[str, str],
+    *,
+    keep_edited: bool,
+    only_new: bool = False,
+    dry_run: bool,
+    actor: Actor,
+    now: datetime,
+) -> Loaded:
+    """Register the switches of the file and set their fields; missing fields become empty.
+
+    Whether a switch is engaged is not part of the configuration.
+    """
+    errors: Errors = {}
+    entries = read_parts(FILE, texts[FILE], {PART: dict}, errors)[PART]
+    assert isinstance(entries, dict)  # noqa: S101 - for the type checker
+    edited = find_manual_edits([ACTION])
+
+    def compare() -> tuple[Comparison, dict[str, Document]]:
+        found = Comparison("switch", edited, keep_edited, only_new, dict(errors))
+        present = read_states()
+        for name, fields in entries.items():
+            check = partial(check_entry, name, fields)
+            found.compare(name, present.get(name), check, place=f"{FILE}: {name}")
+        found.require_valid()
+        return found, present
+
+    found, present = compare()
+    if dry_run or not found.writes:
+        return found.result(present, [])
+    publication.lock()
+    found, present = compare()  # Again, as a switch may have changed before the lock.
+    registration.write_many({one.name: one.after for one in found.writes}, now)
+    audit_rows = [
+        {"action": ACTION, "target": one.name, "before": one.before, "after": one.after}
+        for one in found.writes
+    ]
+    return found.result(present, audit_rows)
+
+
+def check_entry(switch_id: str, fields: Mapping[str, Any]) -> Document:
+    """Return the complete entry of a switch; raise :class:`InvalidInput`."""
+    scope, _, key = switch_id.partition(":")
+    registration.identify(scope, key)
+    given = {name: value for name, value in fields.items() if value is not None}
+    if wrong := [name for name, value in given.items() if not isinstance(value, str)]:
+        raise InvalidInput({name: ["Must be a string."] for name in wrong})
+    registration.check_fields(given)
+    return {**dict.fromkeys(registration.DESCRIPTIVE, ""), **given}
+
+
+def read_states() -> dict[str, Document]:
+    """Return the described fields of all registered switches by id."""
+    rows = Switch.objects.order_by("pk").values("pk", *registration.DESCRIPTIVE)
+    return {row.pop("pk"): row for row in rows}
+
+
+def export_documents() -> dict[str, Document]:
+    return {FILE: {PART: {name: drop_empty(one) for name, one in read_states().items()}}}
+
+
+def build_schema() -> Schema:
+    texts = {name: schemas.text(longest) for name, longest in registration.DESCRIPTIVE.items()}
+    texts["runbook_url"] = schemas.web_url(registration.DESCRIPTIVE["runbook_url"])
+    entry = schemas.nullable(schemas.fields(texts))
+    named = {PART: schemas.entries(entry, switch_pattern(), "Switches by id: feature:nl2sql.")}
+    return schemas.file_schema("Switches", named, "Who owns a switch, and what it stops.")
+
+
+def switch_pattern(*, with_global: bool = True) -> str:
+    """Return the regular expression of switch ids, for JSON Schema."""
+    forms = [
+        f"{one.name}:{one.only_key}" if one.only_key else f"{one.name}:{KEY_PATTERN}"
+        for one in SCOPES.values()
+        if with_global or not one.only_key
+    ]
+    return f"^({'|'.join(forms)})$"
