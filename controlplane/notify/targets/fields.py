@@ -30,7 +30,11 @@ Reference = int | str
 
 @dataclass(frozen=True)
 class TargetRequest:
-    """The fields requested for a target; `settings` are those of a channel's transport."""
+    """The fields requested for a target; `settings` are those of a channel's transport.
+
+    If `secrets_later` is True, a new channel's secrets may be missing; it reaches no one until they
+    are entered.
+    """
 
     name: str
     kind: str
@@ -45,6 +49,7 @@ class TargetRequest:
     rotation_starts_at: datetime | None = None
     time_zone: str = ""
     steps: Sequence[tuple[int, Reference]] = ()
+    secrets_later: bool = False
 
 
 @dataclass
@@ -184,8 +189,10 @@ def _check_channel(
     else:
         _check_length("address", address, errors)
         if transport.settings:
+            secret = {one.name for one in transport.settings.fields if one.is_secret}
             for name, texts in transport.settings.check(request.settings, present).items():
-                errors[name] += texts
+                if not (request.secrets_later and name in secret):
+                    errors[name] += texts
     return {"address": address}
 
 

@@ -77,7 +77,7 @@ def create_target(
     _require_admin_and_lock(actor)
     checked = fields.check_target(asked, None)
     target = Target(created_at=now)
-    secret = _save_target(target, checked, asked)
+    secret = save_target(target, checked, asked)
     _record_audit("target.created", target, actor, now, after=target_settings(target))
     return target, secret
 
@@ -98,7 +98,7 @@ def change_target(
     if seen not in ("", settings_digest(target)):
         raise Conflict("Someone else changed this target. Open it again.")
     checked = fields.check_target(asked, target)
-    secret = _save_target(target, checked, asked)
+    secret = save_target(target, checked, asked)
     after, values = target_settings(target), _stored_values(target)
     if before == after and values_before == values and secret is None:
         return target, None
@@ -189,6 +189,18 @@ def add_route(
     :class:`InvalidInput`, and :class:`Conflict` if the route exists.
     """
     _require_admin_and_lock(actor)
+    found, columns = check_route(target, event, scope, severity)
+    if Route.objects.filter(**columns, target=found).exists():
+        raise Conflict(f"These messages already go to {found.name}.")
+    route = Route.objects.create(**columns, target=found, created_at=now)
+    _record_audit("route.created", found, actor, now, after=describe_route(route))
+    return route
+
+
+def check_route(
+    target: fields.Reference, event: str, scope: str, severity: str
+) -> tuple[Target, dict[str, str]]:
+    """Return a route's target and its other columns; raise :class:`InvalidInput`."""
     event = event.strip() or "*"
     errors = fields.Errors(list)
     if not EVENT_PATTERN.fullmatch(event):
@@ -208,12 +220,7 @@ def add_route(
         errors["target"].append(f"There is no target {target}.")
     if errors or found is None:
         raise InvalidInput(errors)
-    where = {"event": event, "scope": scope, "severity": severity, "target": found}
-    if Route.objects.filter(**where).exists():
-        raise Conflict(f"These messages already go to {found.name}.")
-    route = Route.objects.create(**where, created_at=now)
-    _record_audit("route.created", found, actor, now, after=_describe_route(route))
-    return route
+    return found, {"event": event, "scope": scope, "severity": severity}
 
 
 @transaction.atomic
@@ -223,7 +230,7 @@ def remove_route(*, route_id: int, actor: Actor, now: datetime) -> None:
     route = Route.objects.select_related("target").filter(pk=route_id).first()
     if route is None:
         raise NotFound(f"There is no route {route_id}.")
-    before = _describe_route(route)
+    before = describe_route(route)
     route.delete()
     _record_audit("route.removed", route.target, actor, now, before=before)
 
@@ -238,24 +245,29 @@ def get_target(target_id: int) -> Target:
 def _require_admin_and_lock(actor: Actor) -> None:
     """Raise unless the actor is an admin; take the lock that serializes changes of targets."""
     actor.require_power(Power.ADMINISTER)
+    lock_targets()
+
+
+def lock_targets() -> None:
+    """Take the lock that serializes changes of targets, until the transaction ends."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", [TARGETS_LOCK])
 
 
-def _save_target(
+def save_target(
     target: Target, checked: fields.CheckedTarget, request: TargetRequest
 ) -> NewSecret | None:
+    """Write a validated target with its members and steps; return a generated secret, if any."""
     former = destinations.transport_of(target)
     for name, value in checked.columns.items():
         setattr(target, name, value)
     own, secret = destinations.transport_of(target), None
     if former is not None and former != own and former.settings:
         former.settings.clear(target)
-    if (
-        own is not None
-        and (spec := own.settings)
-        and (text := spec.write(target, request.settings))
-    ):
+    spec = own.settings if own is not None else None
+    if spec is not None and request.secrets_later:
+        spec.write_visible(target, request.settings)
+    elif spec is not None and (text := spec.write(target, request.settings)):
         secret = NewSecret(spec.shown_once, text, spec.shown_once_help)
     target.save()
     OnCallMember.objects.filter(rotation=target).delete()
@@ -299,7 +311,7 @@ def seal_webhook_urls(now: datetime) -> int:
     return len(plain)
 
 
-def _describe_route(route: Route) -> dict[str, Any]:
+def describe_route(route: Route) -> dict[str, Any]:
     return {
         "id": route.pk,
         "event": route.event,

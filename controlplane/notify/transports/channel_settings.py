@@ -102,6 +102,10 @@ class ChannelSettings:
             target.transport_settings = orjson.dumps(values).decode()
         return None
 
+    def write_visible(self, target: Target, given: Mapping[str, Any]) -> None:
+        """Set the target's columns from `given`, which has no secrets; secrets stay as they are."""
+        self.write(target, given)
+
     def clear(self, target: Target) -> None:
         target.transport_settings = ""
 

@@ -105,6 +105,9 @@ class WebhookSettings(ChannelSettings):
         target.sign_with(secret)
         return secret
 
+    def write_visible(self, target: Target, given: Mapping[str, Any]) -> None:
+        """Change nothing: all settings of a webhook are secret."""
+
     def clear(self, target: Target) -> None:
         target.webhook_url = target.webhook_secret = ""
 
