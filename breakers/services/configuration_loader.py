@@ -15,7 +15,7 @@ from controlplane.core.configuration.readers import Loaded
 from controlplane.core.live.change_notices import notify_changed
 
 from . import catalog, registry
-from .load_plan import LoadPlan, PlannedWrite, build_plan
+from .load_plan import LoadPlan, RegistryWrite, build_plan
 
 WRITTEN_AT_ONCE = 500
 POLICY = (
@@ -70,7 +70,7 @@ def _build_result(found: LoadPlan, audit_rows: Sequence[dict[str, Any]] = ()) ->
 
 
 def _write_dependencies(
-    writes: list[PlannedWrite], head: Registry, now: datetime
+    writes: list[RegistryWrite], head: Registry, now: datetime
 ) -> list[dict[str, Any]]:
     """Write the planned policies under one registry version; return their audit rows."""
     if not writes:

@@ -25,7 +25,7 @@ State = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class PlannedWrite:
+class RegistryWrite:
     """A service, channel or dependency to write; `before` is None if it is not registered yet."""
 
     kind: str
@@ -37,12 +37,12 @@ class PlannedWrite:
 @dataclass(frozen=True)
 class LoadPlan:
     changes: tuple[EntryChange, ...]
-    writes: tuple[PlannedWrite, ...]
+    writes: tuple[RegistryWrite, ...]
     remarks: tuple[str, ...]
     elsewhere: tuple[str, ...]
     """Registered dependencies that no file names; they are left alone."""
 
-    def writes_of(self, kind: str) -> list[PlannedWrite]:
+    def writes_of(self, kind: str) -> list[RegistryWrite]:
         return [one for one in self.writes if one.kind == kind]
 
 
@@ -81,7 +81,7 @@ class _Comparison:
     edited: Mapping[str, str]
     errors: dict[str, list[str]] = field(default_factory=dict)
     changes: list[EntryChange] = field(default_factory=list)
-    writes: list[PlannedWrite] = field(default_factory=list)
+    writes: list[RegistryWrite] = field(default_factory=list)
 
     def compare(
         self,
@@ -109,7 +109,7 @@ class _Comparison:
         by_hand = by_hand if outcome != SAME else ""
         self.changes.append(EntryChange(kind, name, outcome, tuple(map(str, found)), by_hand))
         if before != after:
-            self.writes.append(PlannedWrite(kind, name, before, after))
+            self.writes.append(RegistryWrite(kind, name, before, after))
 
 
 def _compare_services(run: _Comparison) -> None:

@@ -7,6 +7,7 @@ from controlplane.core.approvals import api as approvals
 from controlplane.core.attention.api import AttentionView
 from controlplane.core.audit import api as audit
 from controlplane.core.configuration import api as configuration
+from controlplane.core.configuration import loading_api as loading
 from controlplane.core.favorites import api as favorites
 from controlplane.core.favorites.converters import PATH as FAVORITE
 from controlplane.core.gates import api as gates
@@ -35,6 +36,17 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms(f"{JOB}/cancel", jobs.CancelView.as_view(), name="api-job-cancel"),
     *both_forms("gates/", gates.GateList.as_view(), name="api-gates"),
     *both_forms("gates/<str:name>", gates.GateView.as_view(), name="api-gate"),
+    *both_forms("configuration/", loading.ConfigurationView.as_view(), name="api-configuration"),
+    *both_forms(
+        "configuration/diff",
+        loading.ConfigurationDiffView.as_view(),
+        name="api-configuration-diff",
+    ),
+    *both_forms(
+        "configuration/schemas",
+        loading.ConfigurationSchemasView.as_view(),
+        name="api-configuration-schemas",
+    ),
     *both_forms("samples/", configuration.SamplesView.as_view(), name="api-samples"),
     *both_forms(
         "samples/clear", configuration.ClearSamplesView.as_view(), name="api-samples-clear"

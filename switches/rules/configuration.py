@@ -56,12 +56,7 @@ def load_file(
     for one in found.writes if not dry_run else ():
         row = rows.get(one.name)
         requests[one.name] = _request(row.pk if row else None, one.after, actor, now)
-    found.changes = [
-        replace(one, note=f"waits for approval {requests[one.name]}")
-        if one.name in requests
-        else one
-        for one in found.changes
-    ]
+    found.changes = [replace(one, approval=requests.get(one.name, 0)) for one in found.changes]
     return found.result(present, [])
 
 

@@ -13,6 +13,7 @@ NO_RIGHTS = 4
 UNREACHABLE = 5
 NEEDS_APPROVAL = 6
 STOPPED = 10
+DIFFERENT = 11
 INTERRUPTED = 130
 
 MEANINGS: Mapping[int, str] = {
@@ -24,6 +25,7 @@ MEANINGS: Mapping[int, str] = {
     UNREACHABLE: "the console or its database can't be reached",
     NEEDS_APPROVAL: "accepted; waiting for a second person's approval",
     STOPPED: "only `status SWITCH --exit-code`: engaged or ramping",
+    DIFFERENT: "only `config diff`: loading the files would change something",
     INTERRUPTED: "interrupted; changes already requested continue",
 }
 TOO_MANY_REQUESTS = 429

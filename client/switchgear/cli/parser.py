@@ -37,7 +37,7 @@ PIPES = (
     "Closing the pipe early, as `| head` does, doesn't change the exit code; `watch` then exits"
     " with 0."
 )
-GROUPS = ("switches", "ramps", "breakers", "letters", "slos", "watch")
+GROUPS = ("switches", "ramps", "breakers", "letters", "slos", "config", "watch")
 
 
 class UsageError(Exception):
@@ -81,6 +81,11 @@ class Commands:
     def add(self, name: str, run: Run, summary: str, *options: Option, details: str = "") -> None:
         """Add a command; `details` follow the summary in the command's own help."""
         _set_command(self._add_parser(name, summary, details), run, options)
+
+    def add_plain_group(self, name: str, summary: str) -> "Commands":
+        """Add a group of commands without a default, such as `config`."""
+        group = self._add_parser(name, summary)
+        return Commands(group.add_subparsers(metavar="COMMAND", title="commands", required=True))
 
     def add_group(
         self, name: str, summary: str, run: Run, list_summary: str, *options: Option

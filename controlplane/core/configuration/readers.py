@@ -22,8 +22,8 @@ class EntryChange:
     """The outcome of loading one entry of a configuration file, such as a service.
 
     `differences` are readable descriptions of the changes. `edited` is the author and time of a
-    manual change since the last load, or "" if there is none. `note` says what is left to do, for
-    example that the change waits for approval.
+    manual change since the last load, or "" if there is none. `note` says what else the change
+    needs, `approval` is the id of the request that it waits for, 0 without one.
     """
 
     kind: str
@@ -32,6 +32,7 @@ class EntryChange:
     differences: tuple[str, ...] = ()
     edited: str = ""
     note: str = ""
+    approval: int = 0
 
 
 @dataclass(frozen=True)

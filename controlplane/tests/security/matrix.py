@@ -61,6 +61,9 @@ services/<str:slug>/  GET breakers:read; PUT breakers:write + admin
 samples/  GET breakers:read
 samples/clear  POST admin
 samples/load  POST admin
+configuration/  GET config:read; POST config:write
+configuration/diff  POST config:read
+configuration/schemas  GET config:read
 channels/  GET breakers:read
 dlq/  GET dlq:read
 dlq/streams/<letter_stream:name>/messages/  GET dlq:read

@@ -129,7 +129,8 @@ class Command(ShellCommand):
         if change.outcome == SAME:
             return
         edited = f" ({change.edited})" if change.edited else ""
-        note = f": {change.note}" if change.note else ""
+        waits = f" (approval {change.approval})" if change.approval else ""
+        note = f": {change.note}{waits}" if change.note else ""
         self.line(f"{MARKS[change.outcome]} {change.kind} {change.name}{edited}{note}")
         if change.outcome == CHANGED:
             for difference in change.differences:
