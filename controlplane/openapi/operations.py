@@ -22,6 +22,10 @@ GET /breakers/{caller}/{callee}/history list_breaker_transitions List a breaker'
 GET /channels/ list_channels List channels
 POST /check check_traffic Check if a call may proceed
 GET /config get_service_config Poll a service's policies and overrides
+GET /configuration/ export_configuration Export the configuration
+POST /configuration/ load_configuration Load configuration files
+POST /configuration/diff compare_configuration Compare configuration files
+GET /configuration/schemas list_configuration_schemas Get the files' JSON Schemas
 GET /degradation get_degradation Get the degradation level
 GET /deliveries/ list_deliveries List outbound messages
 POST /deliveries/retry retry_failed_deliveries Retry a destination's failed messages

@@ -78,7 +78,7 @@ class ConfigurationView(ApiView):
     read_scope = permissions.READ
     write_scope = permissions.WRITE
 
-    @extend_schema(operation_id="configuration_export", responses=ConfigurationFilesShape)
+    @extend_schema(responses=ConfigurationFilesShape)
     def get(self, request: Request) -> Response:
         """Export the present configuration as files, without secrets; loading them changes nothing.
 
@@ -87,7 +87,7 @@ class ConfigurationView(ApiView):
         permissions.require_admin(actor_of(request), permissions.READ)
         return Response({"files": services.export_texts()})
 
-    @mutation(LoadBody, ConfigurationPlanShape, operation_id="configuration_load")
+    @mutation(LoadBody, ConfigurationPlanShape)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Load configuration files, all or none; entries that are in no file stay.
 
@@ -109,7 +109,7 @@ class ConfigurationView(ApiView):
 class ConfigurationDiffView(ApiView):
     write_scope = permissions.READ  # It changes nothing.
 
-    @mutation(DiffBody, ConfigurationPlanShape, operation_id="configuration_diff")
+    @mutation(DiffBody, ConfigurationPlanShape)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Return what a load of these files would change, without changing it."""
         files, keep_edited = body["files"], body.get("keep_edited", False)
@@ -123,7 +123,6 @@ class ConfigurationSchemasView(ApiView):
     read_scope = permissions.READ
 
     @extend_schema(
-        operation_id="configuration_schemas",
         responses={200: ConfigurationSchemasShape},
     )
     def get(self, _request: Request) -> Response:

@@ -103,7 +103,7 @@ def load_texts(
                 errors.update(error.errors)
         if errors:
             raise InvalidInput(errors)
-        if plan and plan != digest_plan(texts, loaded):
+        if plan not in ("", digest_plan(texts, loaded)):
             raise Conflict(
                 "The configuration has changed since this plan was made. Compare again.",
                 plan=digest_plan(texts, loaded),

@@ -34,6 +34,7 @@ THRESHOLD = {
     "min_events": 50,
     "severity": "critical",
 }
+SWITCHES = {"switches.yaml": "switches: {feature:checkout: {owner: Core}}"}
 ALERTS = {
     "version": "4",
     "status": "firing",
@@ -238,6 +239,8 @@ WRITES = (
     Write("POST", "switches/<str:scope>/<str:key>/comments/", {"text": "looking at it"}),
     Write("PUT", "favorites/<slug:kind>/<favorite_key:key>"),
     Write("DELETE", "favorites/<slug:kind>/<favorite_key:key>"),
+    Write("POST", "configuration/", {"files": SWITCHES}),
+    Write("POST", "configuration/diff", {"files": SWITCHES}),
     Write("POST", "samples/clear", WHY),
     Write("POST", "samples/load", {}),
     Write("POST", "thresholds/", {**THRESHOLD, "name": "core-timeouts"}),
