@@ -47,7 +47,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if source is None:
         return markdown
     uris = {Path(file.abs_src_path): file.src_uri for file in files if file.abs_src_path}
-    site = Site(uris, ROOT, config.repo_url or "")
+    site = Site(uris, ROOT, config.repo_url or "", (ROOT / "deploy" / "compose.yaml").exists())
     return _runbook_heading(page) + rewrite_links(markdown, Path(source), page.file.src_uri, site)
 
 

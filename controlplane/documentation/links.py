@@ -15,11 +15,15 @@ _NOT_RELATIVE = re.compile(r"[a-z][a-z0-9+.-]*:|[/#]", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Site:
-    """The files of a site: `uris` by absolute path; `root` is the checkout's, for other files."""
+    """The files of a site: `uris` by absolute path; `root` is the checkout's, for other files.
+
+    Without `is_checkout`, files outside `docs/` may be missing, as in an image's build.
+    """
 
     uris: Mapping[Path, str]
     root: Path
     repository: str
+    is_checkout: bool = True
 
 
 def rewrite_links(text: str, source: Path, uri: str, site: Site) -> str:
@@ -58,7 +62,10 @@ def _translate(target: str, source: Path, uri: str, site: Site) -> str:
     known = site.uris.get(path) or site.uris.get(path / "README.md")
     if known is not None:
         return posixpath.relpath(known, posixpath.dirname(uri) or ".") + hash_sign + anchor
-    if path.exists() and path.is_relative_to(site.root):
+    if not path.is_relative_to(site.root):
+        return target
+    may_be_missing = not (site.is_checkout or path.is_relative_to(site.root / "docs"))
+    if path.exists() or may_be_missing:
         kind = "tree" if path.is_dir() else "blob"
         return f"{site.repository}/{kind}/main/{path.relative_to(site.root)}" + hash_sign + anchor
     return target

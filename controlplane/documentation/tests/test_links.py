@@ -1,5 +1,6 @@
 """Links of pages, which fit GitHub, become links that fit the site."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,15 @@ def test_a_link_of_a_page_from_another_folder(site: Site) -> None:
     text = rewrite_links("[a](../docs/operate.md) [b](../deploy)", source, "client.md", site)
 
     assert text == f"[a](operate.md) [b]({REPOSITORY}/tree/main/deploy)"
+
+
+def test_without_a_checkout_a_missing_file_is_in_the_repository(site: Site) -> None:
+    image = replace(site, is_checkout=False)
+    source = site.root / "docs" / "operate.md"
+
+    assert rewrite_links("[a](../bench/x.py) [b](missing.md)", source, "operate.md", image) == (
+        f"[a]({REPOSITORY}/blob/main/bench/x.py) [b](missing.md)"
+    )
 
 
 def test_a_link_after_a_fence_in_a_list_is_rewritten(site: Site) -> None:
