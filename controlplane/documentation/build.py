@@ -19,7 +19,7 @@ CONFIG = Path(__file__).resolve().parent / "mkdocs.yml"
 SITE = ROOT / "var" / "docs"
 """Where `make docs` and `make run` build the site."""
 SOURCES = (
-    *("docs", "client/README.md", "client/switchgear", "CHANGELOG.md", "requirements.txt"),
+    *("docs", "client/switchgear", "CHANGELOG.md", "requirements.txt"),
     *("controlplane", "switches", "breakers", "slo", "static/favicon.svg", "pyproject.toml"),
 )
 NICENESS = 10
