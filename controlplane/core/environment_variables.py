@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 REDIS_SCHEMES = {"redis", "rediss", "unix"}
 ROLES = ("viewer", "operator", "approver", "admin")
 MAX_DIGITS = 18
+DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
 class WrongVariable(Exception):
@@ -71,6 +72,22 @@ def read_public_url(variables: Mapping[str, str]) -> str:
     """Return the console's base URL for links in messages, or "" if it isn't set."""
     given = variables.get("PUBLIC_URL", "").rstrip("/")
     return check_url(given, "PUBLIC_URL", {"http", "https"}) if given else ""
+
+
+def read_origins(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Return origins as browsers send them: without a path, and without the scheme's own port."""
+    return tuple(
+        _parse_origin(text.strip(), name)
+        for text in variables.get(name, "").split(",")
+        if text.strip()
+    )
+
+
+def _parse_origin(text: str, name: str) -> str:
+    parts = urlsplit(check_url(text.lower().rstrip("/"), name, {"http", "https"}))
+    if parts.path or parts.query or parts.fragment or "@" in parts.netloc or "*" in parts.netloc:
+        raise WrongVariable(name, f"{text!r} is not an origin such as https://shop.example.org")
+    return f"{parts.scheme}://{parts.netloc.removesuffix(DEFAULT_PORTS[parts.scheme])}"
 
 
 def read_flag(variables: Mapping[str, str], name: str) -> bool:

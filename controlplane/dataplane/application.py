@@ -21,7 +21,7 @@ from controlplane.dataplane.routes import ALONE, ROUTES, Endpoint, find_endpoint
 from . import config
 from .memory.credentials import authenticate, read_token
 from .memory.instance_names import service_of
-from .serving import landing_page, responses
+from .serving import cors, landing_page, responses
 from .serving.call import ASGIApplication, Call, Receive, Scope, Send, drain_body
 
 MAX_PARAMETERS = 50
@@ -62,6 +62,14 @@ class Application:
             # Only Django can check the session.
             await self._behind(call.scope, call.receive, call.send)
             return
+        if endpoint.for_other_origins and self._state.cors_origins:
+            origins = self._state.cors_origins
+            call.cors_headers = cors.response_headers(origins, call.headers)
+            if call.method == "OPTIONS":
+                preflight = cors.answer_preflight(origins, call.headers, endpoint.methods)
+                if preflight is not None:
+                    await call.respond(preflight)
+                    return
         is_admitted = False
         try:
             self._check(endpoint, call)

@@ -17,7 +17,7 @@ class Config:
     so that a change is served within a second even if no message from Redis triggers a poll. The
     database counts as unreachable if a poll takes longer than `deadline_seconds`. Files in `folder`
     are signed with `signing_key`; signatures by `older_keys` are accepted too. At most `most_held`
-    polls and streams are held at once.
+    polls and streams are held at once. Browsers may send requests from pages of `cors_origins`.
     """
 
     database_url: str
@@ -27,6 +27,7 @@ class Config:
     signing_key: bytes = b""
     older_keys: tuple[bytes, ...] = ()
     most_held: int = MAX_LISTENERS
+    cors_origins: frozenset[bytes] = frozenset()
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
     usage_seconds: float = 30.0
@@ -43,4 +44,5 @@ def from_environment() -> Config:
         signing_key=signing_key(variables.secret_key),
         older_keys=tuple(signing_key(secret) for secret in variables.secret_key_fallbacks),
         most_held=variables.most_held,
+        cors_origins=frozenset(origin.encode() for origin in variables.cors_origins),
     )

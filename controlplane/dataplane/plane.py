@@ -38,6 +38,7 @@ class Plane:
     async def start(self, config: Config) -> None:
         """Restore the saved snapshot, start the tasks, and wait up to 2 s for the first poll."""
         state = self.state
+        state.cors_origins = config.cors_origins
         # Leave connections for short requests.
         state.listeners.most = min(config.most_held, asgi_server.max_connections() * 3 // 4)
         if threading.current_thread() is threading.main_thread():  # Not in a test's thread.

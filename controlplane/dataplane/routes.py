@@ -19,8 +19,9 @@ class Endpoint(NamedTuple):
     """A path of the data plane.
 
     A token needs one of `scopes`; without scopes, no token is required. `for_browsers` means that
-    Django serves the path to people who are signed in. `parameters` are the known query parameters;
-    None accepts any, for paths that another protocol defines.
+    Django serves the path to people who are signed in; `for_other_origins`, that pages of
+    `CORS_ORIGINS` may send requests to it. `parameters` are the known query parameters; None
+    accepts any, for paths that another protocol defines.
     """
 
     methods: tuple[str, ...]
@@ -28,18 +29,33 @@ class Endpoint(NamedTuple):
     scopes: tuple[str, ...] = ()
     reads_body: bool = False
     for_browsers: bool = False
+    for_other_origins: bool = False
     refusal: Callable[[DomainError], Response] = responses.answer_error
     parameters: tuple[str, ...] | None = None
 
 
 _READING = ("GET", "HEAD")
 _SWITCHES = (held_requests.SCOPE,)
-_FLAG = Endpoint(("POST",), handlers.flag, _SWITCHES, reads_body=True, refusal=ofrep.answer_error)
+_FLAG = Endpoint(
+    ("POST",),
+    handlers.flag,
+    _SWITCHES,
+    reads_body=True,
+    for_other_origins=True,
+    refusal=ofrep.answer_error,
+)
 ROUTES = {
     "/api/v1/snapshot": Endpoint(
-        _READING, handlers.snapshot, _SWITCHES, for_browsers=True, parameters=("wait",)
+        _READING,
+        handlers.snapshot,
+        _SWITCHES,
+        for_browsers=True,
+        for_other_origins=True,
+        parameters=("wait",),
     ),
-    "/api/v1/snapshot/stream": Endpoint(("GET",), handlers.stream, _SWITCHES, parameters=()),
+    "/api/v1/snapshot/stream": Endpoint(
+        ("GET",), handlers.stream, _SWITCHES, for_other_origins=True, parameters=()
+    ),
     "/api/v1/check": Endpoint(
         ("POST",), handlers.check, _SWITCHES, reads_body=True, for_browsers=True, parameters=()
     ),
@@ -57,10 +73,19 @@ ROUTES = {
         parameters=(),
     ),
     "/ofrep/v1/evaluate/flags": Endpoint(
-        ("POST",), handlers.flags, _SWITCHES, reads_body=True, refusal=ofrep.answer_error
+        ("POST",),
+        handlers.flags,
+        _SWITCHES,
+        reads_body=True,
+        for_other_origins=True,
+        refusal=ofrep.answer_error,
     ),
     ofrep.EVENTS_PATH: Endpoint(
-        ("GET",), handlers.flag_events, _SWITCHES, refusal=ofrep.answer_error
+        ("GET",),
+        handlers.flag_events,
+        _SWITCHES,
+        for_other_origins=True,
+        refusal=ofrep.answer_error,
     ),
     "/health/live": Endpoint(_READING, handlers.live),
     "/health/ready/data": Endpoint(_READING, handlers.ready),

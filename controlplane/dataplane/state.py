@@ -81,6 +81,8 @@ class State:
         self.heard_database = False
         """True once the database has confirmed the served copy in this process."""
         self.listeners = Listeners()
+        self.cors_origins: frozenset[bytes] = frozenset()
+        """Origins whose pages may evaluate switches."""
         self.changed = asyncio.Event()
         """Set whenever snapshot, tokens or known switches were replaced."""
         self.config_changed = asyncio.Event()

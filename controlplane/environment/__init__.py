@@ -48,6 +48,7 @@ class Environment:
     probe_allow: tuple[str, ...]
     prometheus_allow: tuple[str, ...]
     allowed_hosts: list[str]
+    cors_origins: tuple[str, ...]
     https_only: bool
     public_url: str
     time_zone: str
@@ -92,6 +93,7 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
         probe_allow=env.read_networks(variables, "PROBE_ALLOW"),
         prometheus_allow=env.read_networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
         allowed_hosts=env.read_host_names(variables),
+        cors_origins=env.read_origins(variables, "CORS_ORIGINS"),
         https_only=env.read_flag(variables, "HTTPS_ONLY"),
         public_url=env.read_public_url(variables),
         time_zone=env.read_time_zone(variables),

@@ -34,6 +34,10 @@ def read(tmp_path, **variables):
         ("REDIS_URL", "127.0.0.1:6379"),
         ("ALLOWED_HOSTS", " , "),
         ("ALLOWED_HOSTS", "https://example.org"),
+        ("CORS_ORIGINS", "*"),
+        ("CORS_ORIGINS", "shop.example.org"),
+        ("CORS_ORIGINS", "https://*.example.org"),
+        ("CORS_ORIGINS", "https://shop.example.org, https://shop.example.org/cart"),
         ("HTTPS_ONLY", "maybe"),
         ("TIME_ZONE", "Mars/Olympus"),
         ("TIME_ZONE", "../../etc/passwd"),
@@ -69,6 +73,12 @@ def test_a_prometheus_may_stand_in_a_network_of_ones_own_unless_others_are_named
     assert "127.0.0.0/8" in read(tmp_path).prometheus_allow
     assert read(tmp_path, PROMETHEUS_ALLOW="10.1.0.0/16").prometheus_allow == ("10.1.0.0/16",)
     assert read(tmp_path, PROMETHEUS_ALLOW="").prometheus_allow == ()
+
+
+def test_origins_are_kept_as_browsers_send_them(tmp_path):
+    origins = read(tmp_path, CORS_ORIGINS="https://Shop.example.org:443/, http://[::1]:5173")
+
+    assert origins.cors_origins == ("https://shop.example.org", "http://[::1]:5173")
 
 
 def test_without_a_mail_server_there_is_no_host(tmp_path):

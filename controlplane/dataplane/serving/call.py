@@ -49,6 +49,7 @@ class Call:
 
     __slots__ = (
         "body",
+        "cors_headers",
         "credential",
         "headers",
         "held",
@@ -72,6 +73,7 @@ class Call:
         self.headers: Headers = dict(scope["headers"])
         self.receive = receive
         self.body = b""
+        self.cors_headers: tuple[Header, ...] = ()
         self.credential: Credential | None = None
         self.held = False
         """True if the request was held for a change, so its duration doesn't count as latency."""
@@ -97,7 +99,12 @@ class Call:
         request_id = self.headers.get(b"x-request-id")
         if request_id is None or not SANE_REQUEST_ID.fullmatch(request_id):
             request_id = b"%s-%x" % (PROCESS, next(_numbers))
-        all_headers = [*headers, *self.time_headers(), (b"x-request-id", request_id)]
+        all_headers = [
+            *headers,
+            *self.cors_headers,
+            *self.time_headers(),
+            (b"x-request-id", request_id),
+        ]
         if status != 304:  # The caller's cached response has them.
             # Browsers don't render JSON, and headers are costly for a poll.
             all_headers += (NOSNIFF,) if JSON in headers else BROWSER_HEADERS
