@@ -61,21 +61,21 @@ class TextYamlParser(YamlParser):
 
 
 class OpenSloParser(StrictJSONParser):
-    """A JSON parser that also accepts a single OpenSLO document as the whole body."""
+    """A JSON parser that also accepts a single document as the whole body."""
 
     def parse(self, *args: Any, **options: Any) -> dict[str, Any]:
         found = super().parse(*args, **options)
-        if "apiVersion" not in found:
+        if not {"apiVersion", "version"} & found.keys():
             return found
         beside = {name: found[name] for name in (*QUERY_FIELDS, "dry_run") if name in found}
         return {"documents": [found], **beside}
 
 
 class OpenSloBody(EmptyBody):
-    """OpenSLO documents as the list `documents`, the YAML `text`, or both."""
+    """Documents of OpenSLO, Sloth or Pyrra: the list `documents`, the YAML `text`, or both."""
 
     documents = serializers.ListField(
-        child=serializers.JSONField(), required=False, help_text="OpenSLO documents, as JSON."
+        child=serializers.JSONField(), required=False, help_text="Documents, as JSON."
     )
     text = Text(required=False, help_text="The documents as one YAML text.")
     prometheus_url = Text(required=False, help_text="Prometheus URL for documents that name none.")
@@ -134,7 +134,7 @@ class OpenSloView(ApiView):
     )
     @mutation(OpenSloBody)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
-        """Import the SLOs of OpenSLO v1 documents, all or none.
+        """Import the SLOs of OpenSLO v1, Sloth and Pyrra documents, all or none.
 
         `remarks` in the response list the fields that were left out or changed.
         """

@@ -113,7 +113,7 @@ def test_file_is_taken_over_with_counters_and_told_in_the_trail(admin, kind):
     assert Slo.objects.get().source["url"] == "http://prom:9090"
     assert Sli.objects.get().slo.name == "checkout"
     row = AuditEntry.objects.order_by("-id").first()
-    assert (row.action, row.reason) == ("slo.created", "OpenSLO import")
+    assert (row.action, row.reason) == ("slo.created", "Import of SLO documents")
 
 
 @pytest.mark.django_db

@@ -1,7 +1,8 @@
 """`manage.py slo`: imports points and runs backtests from the server's shell.
 
-`import-points NAME FILE.csv` imports history (`ts,good,total`, cumulative); `backtest NAME`
-prints the evaluation of an SLO's stored history, step by step.
+`import FILE…` creates SLOs from documents of OpenSLO, Sloth or Pyrra. `import-points NAME FILE.csv`
+imports history (`ts,good,total`, cumulative); `backtest NAME` prints the evaluation of an SLO's
+stored history, step by step.
 """
 
 import json
@@ -12,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandError
+from django.db import transaction
 
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
@@ -21,6 +23,7 @@ from slo.arithmetic.minutes import end_of
 from slo.backtests import history, replay
 from slo.ingest import csv_import
 from slo.models import Sli, Slo
+from slo.objectives.openslo.services import SAME, import_slos, parse_text
 
 WRONG_ARGUMENT = 2
 MAX_ERRORS = 20
@@ -45,11 +48,25 @@ def parse_step(text: str) -> timedelta:
     return timedelta(seconds=seconds)
 
 
+def read_file(path: str) -> str:
+    """Return the text of a file, or of standard input for `-`."""
+    try:
+        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise CommandError(f"{path} can't be read: {error}") from error
+
+
 class Command(ShellCommand):
-    help = "Import points of an SLO from a file, or evaluate stored history again."
+    help = "Import SLOs or the points of one from files, or evaluate stored history again."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         kinds = parser.add_subparsers(dest="kind", required=True)
+        specs = kinds.add_parser("import", help="import SLOs of OpenSLO, Sloth or Pyrra")
+        specs.add_argument("files", nargs="+", help="YAML or JSON files; - for standard input")
+        specs.add_argument(
+            "--prometheus-url", default="", help="Prometheus server of documents that name none"
+        )
+        specs.add_argument("--dry-run", action="store_true", help="only show the changes")
         points = kinds.add_parser("import-points", help="import the history of an SLO")
         points.add_argument("name")
         points.add_argument(
@@ -76,6 +93,9 @@ class Command(ShellCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
+        if options["kind"] == "import":
+            self._import_specs(options)
+            return
         slo = Slo.objects.present().filter(name=options["name"]).first()
         if slo is None:
             raise CommandError(f"There is no SLO {options['name']}.")
@@ -84,20 +104,36 @@ class Command(ShellCommand):
         else:
             self._backtest(slo, options)
 
-    def _import(self, slo: Slo, path: str) -> None:
+    def _import_specs(self, options: dict[str, Any]) -> None:
         try:
-            text = sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CommandError(f"{path} can't be read: {error}") from error
+            raw = [one for path in options["files"] for one in parse_text(read_file(path))]
+            with transaction.atomic():
+                outcomes, remarks = import_slos(
+                    raw, server=options["prometheus_url"], actor=shell_actor(), now=db_now()
+                )
+                transaction.set_rollback(options["dry_run"])
+        except InvalidInput as error:
+            raise self._refusal(error) from error
+        would = "would be " if options["dry_run"] else ""
+        for name, outcome in outcomes.items():
+            self.line(f"{name}: {'the same' if outcome == SAME else would + outcome}")
+        for remark in remarks:
+            self.line(f"remark: {remark}")
+
+    @staticmethod
+    def _refusal(error: InvalidInput) -> CommandError:
+        lines = [f"{where}: {text}" for where, texts in error.errors.items() for text in texts]
+        more = [f"… and {len(lines) - MAX_ERRORS} more"] if len(lines) > MAX_ERRORS else []
+        return CommandError("\n".join([*lines[:MAX_ERRORS], *more]))
+
+    def _import(self, slo: Slo, path: str) -> None:
+        text = read_file(path)
         try:
             outcome = csv_import.import_points(
                 slo=slo, text_lines=text.splitlines(), actor=shell_actor(), now=db_now()
             )
         except InvalidInput as error:
-            lines = [f"{where}: {text}" for where, texts in error.errors.items() for text in texts]
-            more = len(lines) - MAX_ERRORS
-            shown = lines[:MAX_ERRORS] + ([f"… and {more} more"] if more > 0 else [])
-            raise CommandError("\n".join(shown)) from error
+            raise self._refusal(error) from error
         self.line(f"{slo.name}: {outcome}")
 
     def _backtest(self, slo: Slo, options: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.core.json_values import Errors, add_error, escape_surrogates
+from slo.objectives.import_notes import ImportNotes, as_mapping
 
 VERSION = "openslo/v1"
 SLO, SLI, SOURCE = "SLO", "SLI", "DataSource"
@@ -34,20 +34,11 @@ class OpenSloEntry:
 
 
 @dataclass
-class DocumentIndex:
+class DocumentIndex(ImportNotes):
     """OpenSLO documents by kind and name, with errors and remarks collected while reading them."""
 
     entries: dict[tuple[str, str], OpenSloEntry] = field(default_factory=dict)
     slos: list[OpenSloEntry] = field(default_factory=list)
-    errors: Errors = field(default_factory=dict)
-    remarks: list[str] = field(default_factory=list)
-
-    def wrong(self, place: str, message: str) -> None:
-        add_error(self.errors, place, message)
-
-    def remark(self, place: str, message: str) -> None:
-        if (text := escape_surrogates(f"{place}: {message}")) not in self.remarks:
-            self.remarks.append(text)
 
     def resolve(self, kind: str, raw: Any, reference: str, place: str) -> OpenSloEntry | None:
         """Return the document that `raw` embeds, or that it names in its field `reference`.
@@ -102,7 +93,3 @@ def index_documents(documents: Sequence[Any]) -> DocumentIndex:
 
 def make_entry(raw: Mapping[str, Any], place: str) -> OpenSloEntry:
     return OpenSloEntry(place, as_mapping(raw.get("metadata")), as_mapping(raw.get("spec")))
-
-
-def as_mapping(raw: Any) -> Mapping[str, Any]:
-    return raw if isinstance(raw, Mapping) else {}

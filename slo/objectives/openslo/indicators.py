@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from slo.models.objective import PROMETHEUS, PUSH
+from slo.objectives.import_notes import as_mapping
 
 from . import threshold_metrics
-from .document_index import DocumentIndex, OpenSloEntry, as_mapping
+from .document_index import DocumentIndex, OpenSloEntry
 from .metric_sources import OURS, find_url, read_metric, read_query
 
 

@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from .document_index import DocumentIndex, OpenSloEntry, as_mapping
+from slo.objectives.import_notes import as_mapping
+
+from .document_index import DocumentIndex, OpenSloEntry
 
 OURS = "switchgear/"
 

@@ -4,8 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from slo.models.objective import PROMETHEUS
+from slo.objectives.import_notes import as_mapping
 
-from .document_index import SOURCE, DocumentIndex, as_mapping
+from .document_index import SOURCE, DocumentIndex
 
 OURS = "switchgear"
 """Type of an OpenSLO metric source whose counters are pushed to this API."""

@@ -11,6 +11,7 @@ from controlplane.core.json_values import is_finite
 from slo.arithmetic.minutes import MINUTES_A_DAY
 from slo.arithmetic.objective import PAGE, TICKET, json_number
 from slo.objectives import documents
+from slo.objectives.import_notes import as_mapping
 
 from . import indicators, kept_metadata
 from .document_index import (
@@ -19,7 +20,6 @@ from .document_index import (
     SLI,
     DocumentIndex,
     OpenSloEntry,
-    as_mapping,
     index_documents,
 )
 

@@ -14,30 +14,30 @@ from controlplane.core.configuration import files
 from controlplane.core.errors import InvalidInput, NotFound
 from slo.models import Slo
 from slo.models.objective import PROMETHEUS
-from slo.objectives import documents, services
+from slo.objectives import documents, services, spec_files
 from slo.objectives.documents import Document
 from slo.objectives.permissions import require_admin
 
-from . import kept_metadata, parser
+from . import kept_metadata
 from .document_index import CONDITION, POLICY, SLO, SOURCE, VERSION
 from .metric_sources import OURS
 from .parser import OCCURRENCES, PREFIX, SHORT, SLICE_WINDOW, TIMESLICES, UNASSIGNED
 
-REASON = "OpenSLO import"
+REASON = "Import of SLO documents"
 CREATED, CHANGED, SAME = "created", "changed", "same"
 
 
 def import_slos(
     raw: Sequence[Any], *, server: str = "", actor: Actor, now: datetime, reason: str = ""
 ) -> tuple[dict[str, str], tuple[str, ...]]:
-    """Create or change every SLO in these documents, or none if an error is raised.
+    """Create or change every SLO in OpenSLO, Sloth or Pyrra documents, or none if one is invalid.
 
     Return the outcome by SLO name (`created`, `changed`, `same`), and remarks for people. `server`
     is the Prometheus URL for documents that name none. Raise :class:`Forbidden`,
     :class:`InvalidInput` naming document and field, or :class:`Conflict`.
     """
     require_admin(actor)
-    found = parser.parse_documents(raw, server=server)
+    found = spec_files.parse_documents(raw, server=server)
     outcomes, rows = {}, []
     with transaction.atomic():
         for name in sorted(found.slos):

@@ -12,8 +12,9 @@ from typing import Any
 from controlplane.core.json_values import is_finite
 from slo.arithmetic.objective import json_number
 from slo.models.objective import PROMETHEUS, PUSH
+from slo.objectives.import_notes import as_mapping
 
-from .document_index import DocumentIndex, OpenSloEntry, as_mapping
+from .document_index import DocumentIndex, OpenSloEntry
 from .metric_sources import find_url, read_metric, read_query
 
 BELOW = ("lt", "lte")
