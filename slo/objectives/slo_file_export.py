@@ -9,7 +9,7 @@ from controlplane.core.configuration.schemas import Schema
 from slo.models import Slo
 from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
 
-from . import documents, names, rules, sources_and_actions
+from . import documents, metadata, names, rules, sources_and_actions
 
 FILE = "slo.yaml"
 DEFAULTS = {"kind": "availability", "window_days": 30, "min_events": 0, "source": {"type": PUSH}}
@@ -46,6 +46,17 @@ def build_schema() -> Schema:
     schema = schemas.file_schema("SLOs", properties, "Service level objectives of Switchgear.")
     latency = schemas.text(help="Latency of this percentile: 300ms or 3s.")
     return {**schema, "patternProperties": {r"^p[1-9][0-9]?(\.[0-9]+)?_latency$": latency}}
+
+
+def _metadata_schema() -> Schema:
+    value = {"anyOf": [schemas.text(metadata.MAX_VALUE_LENGTH), schemas.list_of(schemas.text())]}
+    return schemas.fields(
+        {
+            **{name: schemas.text(metadata.MAX_VALUE_LENGTH) for name in metadata.TEXTS},
+            **{name: schemas.entries(value) for name in metadata.MAPS},
+        },
+        help="Names and labels of the imported document; without effect.",
+    )
 
 
 def _alert_schema() -> Schema:
@@ -100,5 +111,7 @@ def _slo_schema() -> Schema:
         "description": schemas.text(4000),
         "owner": schemas.text(200),
         "runbook_url": schemas.web_url(500),
+        "slice_target": schemas.number(0, 1, "Count minutes with this share of good events."),
+        "metadata": _metadata_schema(),
     }
     return schemas.fields({name: properties[name] for name in documents.FIELDS}, ("target",))

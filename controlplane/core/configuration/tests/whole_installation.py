@@ -53,6 +53,8 @@ thresholds:
 slos:
   oracle-answers: {service: oracle, kind: ratio, target: 99.5%, rules: []}
   oracle-latency: {service: oracle, kind: latency, target: 95%, threshold_ms: 2500}
+  oracle-minutes:
+    {service: oracle, target: 99%, slice_target: 0.95, metadata: {labels: {team: [a, b]}}}
 """,
     "drills.yaml": """
 schedules:
