@@ -1,6 +1,7 @@
 """License, community files and package metadata: complete, valid, and the same everywhere."""
 
 import hashlib
+import re
 import subprocess
 import sys
 import tomllib
@@ -9,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from controlplane.tests.deployment import ROOT
+from controlplane.tests.deployment import DEPLOY, ROOT
 
 GITHUB = ROOT / ".github"
 CHECKER = Path(sys.executable).parent / "check-jsonschema"
@@ -67,6 +68,8 @@ def test_a_workflow_reads_only_ends_by_itself_and_pins_its_actions_by_commit(pat
     workflow = yaml.safe_load(path.read_text())
 
     assert workflow["permissions"] == {"contents": "read"}
+    writing = {name for name, job in workflow["jobs"].items() if "permissions" in job}
+    assert writing == ({"draft"} if path.stem == "release" else set())
     assert all(job["timeout-minutes"] <= 90 for job in workflow["jobs"].values())
     steps = [step for job in workflow["jobs"].values() for step in job["steps"]]
     for name, _, commit in (step["uses"].partition("@") for step in steps if "uses" in step):
@@ -79,3 +82,21 @@ def test_the_workflow_runs_what_every_change_must_pass():
 
     commands = [step.get("run") for step in workflow["jobs"]["checks"]["steps"]]
     assert "bash .ci/run" in commands
+
+
+def test_all_parts_of_the_console_have_one_version():
+    chart = yaml.safe_load((DEPLOY / "helm" / "switchgear" / "Chart.yaml").read_text())
+    overlay = DEPLOY / "kubernetes" / "overlays" / "production" / "kustomization.yaml"
+    (image,) = yaml.safe_load(overlay.read_text())["images"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert project["version"] == chart["version"] == chart["appVersion"] == image["newTag"]
+
+
+@pytest.mark.parametrize("path", sorted(GITHUB.glob("*.md")), ids=lambda path: path.name)
+def test_a_link_of_a_community_file_leads_to_a_file(path):
+    targets = re.findall(r"\]\((\.\./[^)#]+)", path.read_text())
+
+    assert targets or path.name.startswith("PULL_REQUEST")
+    for target in targets:
+        assert (path.parent / target).exists(), target
