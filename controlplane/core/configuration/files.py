@@ -11,6 +11,7 @@ from controlplane.core.json_values import Errors, add_error
 
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_NUMBER_LENGTH = 100
+BOOLEAN, TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 MAX_NODES = 500_000
 """Values in a document, where each reference counts as often as what it refers to."""
 NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
@@ -132,6 +133,8 @@ def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
 def _construct_mapping(loader: Any, node: yaml.MappingNode) -> Any:
     seen: set[Any] = set()
     for key, _ in node.value:
+        if key.tag == BOOLEAN:  # YAML 1.1 reads the key `on` as true.
+            key.tag = TEXT
         if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
             if key.value in seen:
                 raise _problem(f"{key.value!r} is listed twice", key)

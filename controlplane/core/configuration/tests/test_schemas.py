@@ -16,7 +16,7 @@ from controlplane.core.configuration.readers import list_files
 from controlplane.core.configuration.yaml_writer import schema_name
 from controlplane.core.errors import InvalidInput
 
-from .whole_installation import TEXTS, load
+from .whole_installation import TEXTS, load, read
 
 SHIPPED = Path(__file__).parents[4] / "config"
 UNKNOWN = "unknown_key"
@@ -59,7 +59,7 @@ def is_refused(name, document):
 
 @pytest.mark.parametrize("path", sorted(SHIPPED.glob("*.yaml")), ids=lambda path: path.name)
 def test_shipped_file_is_valid(path):
-    validator(path.name).validate(yaml.safe_load(path.read_text()))
+    validator(path.name).validate(read(path.name, path.read_text()))
 
 
 def test_shipped_schemas_are_those_of_this_version():
@@ -80,7 +80,7 @@ def test_exports_and_test_files_are_valid():
 
     assert list(texts) == list_files()
     for name, text in [*texts.items(), *TEXTS.items()]:
-        validator(name).validate(yaml.safe_load(text))
+        validator(name).validate(read(name, text))
 
 
 @pytest.mark.django_db
@@ -91,7 +91,7 @@ def test_unknown_key_that_the_loader_refuses_is_refused_by_the_schema():
     tried = 0
 
     for name, text in {**shipped, **TEXTS}.items():
-        document, schema = yaml.safe_load(text), validator(name)
+        document, schema = read(name, text), validator(name)
         shapes = {(str(path[-1:]), len(path)): path for path in mappings(document)}
         for path in shapes.values():
             wrong = with_unknown_key(document, path)

@@ -5,6 +5,7 @@ from typing import Any
 
 from controlplane.core import provision
 from controlplane.core.clock import db_now
+from controlplane.core.configuration import files
 from controlplane.core.configuration import services as configuration
 from controlplane.core.configuration.readers import Loaded
 
@@ -54,7 +55,11 @@ slos:
   oracle-answers: {service: oracle, kind: ratio, target: 99.5%, rules: []}
   oracle-latency: {service: oracle, kind: latency, target: 95%, threshold_ms: 2500}
   oracle-minutes:
-    {service: oracle, target: 99%, slice_target: 0.95, metadata: {labels: {team: [a, b]}}}
+    service: oracle
+    target: 0.99
+    slice_target: 0.95
+    metadata: {display_name: Answers, labels: {team: [search, answers], tier: "1"}}
+    actions: [{do: hold_ramps}, {do: trip, switch: "feature:nl2sql", on: any, expires_in: 2h}]
 """,
     "drills.yaml": """
 schedules:
@@ -82,6 +87,14 @@ routes:
   - {target: hook}
 """,
 }
+
+
+def read(name: str, text: str) -> dict[str, Any]:
+    """Return the document of a valid configuration file."""
+    errors: dict[str, list[str]] = {}
+    document = files.parse_document(name, text, errors)
+    assert not errors
+    return document
 
 
 def load(texts: Mapping[str, str], **options: Any) -> Loaded:
