@@ -22,12 +22,13 @@ ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/n
 .venv/.stamp-run .venv/.stamp-dev: unsound
 endif
 
-.PHONY: help run demo docs docs-test test test-fast test-all lint bench e2e faults audit dist sbom lock clean unsound
+.PHONY: help run demo docs docs-tables docs-test test test-fast test-all lint bench e2e faults audit dist sbom lock clean unsound
 
 help:
 	@echo 'make run        start Switchgear on http://127.0.0.1:$${PORT:-8000}/'
 	@echo 'make demo       start it with three sample services and faults'
 	@echo 'make docs       build the documentation site, which the console serves under /docs/'
+	@echo 'make docs-tables write the generated tables of the documentation'
 	@echo 'make docs-test  run the commands of the documentation'
 	@echo 'make test       run the tests (pass options to pytest with ARGS=)'
 	@echo 'make test-fast  run the tests that need no database'
@@ -60,6 +61,10 @@ test test-all: .venv/.stamp-dev
 
 test-fast: .venv/.stamp-dev
 	@exec env $(WITHOUT_SERVICES) $(PY) -m pytest -n $(WORKERS) --dist worksteal -p no:schemathesis --fast $(ARGS)
+
+docs-tables: .venv/.stamp-dev
+	@exec $(SUPERVISOR) exec -- env UPDATE_DOCS=1 $(PY) -m pytest \
+	  controlplane/documentation/tests/test_tables.py $(ARGS)
 
 # The tests start an installation of their own.
 docs-test: .venv/.stamp-dev

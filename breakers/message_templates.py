@@ -14,6 +14,7 @@ MESSAGE_TEMPLATES.register(
             ("Until", "expires_at"),
             ("Replaces", "replaces"),
         ),
+        when="a breaker was forced",
     ),
     MessageTemplate(
         "override.ended",
@@ -26,12 +27,14 @@ MESSAGE_TEMPLATES.register(
             ("Set by", "by"),
             ("Reason for the override", "reason"),
         ),
+        when="an override ended, or was removed",
     ),
     MessageTemplate(
         "outage.acted",
         "🔌",
         "Outage of {dependency}: {done}",
         (("Observed", "said"), ("Policy", "policy"), ("Note", "why")),
+        when="an outage policy acted on an open breaker",
         severity="warning",
     ),
     MessageTemplate(
@@ -39,6 +42,7 @@ MESSAGE_TEMPLATES.register(
         "🌤️",
         "Outage of {dependency} {how}",
         (("Why", "why"), ("Since", "since_at"), ("Still in effect", "said")),
+        when="the outage is over",
     ),
     MessageTemplate(
         "probe.away",
@@ -51,9 +55,14 @@ MESSAGE_TEMPLATES.register(
             ("Owner", "owner"),
             ("Runbook", "runbook"),
         ),
+        when="a service does not respond to its probe",
         severity="warning",
     ),
     MessageTemplate(
-        "probe.back", "🌤️", "{name} responds again", (("Unavailable since", "since_at"),)
+        "probe.back",
+        "🌤️",
+        "{name} responds again",
+        (("Unavailable since", "since_at"),),
+        when="the service responds again",
     ),
 )

@@ -47,15 +47,18 @@ def collect_breakers(now: datetime) -> Iterator[Metric]:
     """Yield the metrics of breakers by dependency: state, trips and fallbacks."""
     state = GaugeMetricFamily(
         "switchgear_circuit_breaker_state",
-        "0 closed, 1 open, 2 half-open: the worst state among reporting instances.",
+        "0 closed, 1 open, 2 half-open: the worst state among reporting "
+        "instances; absent if none reports.",
         labels=PAIR,
     )
     trips = CounterMetricFamily(
-        "switchgear_circuit_breaker_trips", "Number of times breakers opened.", labels=PAIR
+        "switchgear_circuit_breaker_trips",
+        "Number of times breakers opened; absent while it is 0 and no instance reports.",
+        labels=PAIR,
     )
     fallbacks = CounterMetricFamily(
         "switchgear_circuit_breaker_fallback",
-        "Number of calls answered by a fallback.",
+        "Number of calls answered by a fallback; absent while no instance reports and both are 0.",
         labels=PAIR,
     )
     counts = dict.fromkeys((*CODES, UNKNOWN), 0)
@@ -73,7 +76,7 @@ def collect_breakers(now: datetime) -> Iterator[Metric]:
     yield from (state, trips, fallbacks)
     yield _labeled_gauge(
         "switchgear_dependencies",
-        "Dependencies by the worst state of their breakers; unknown if no instance reports.",
+        "Dependencies by the worst state of their breakers; unknown: no instance reports.",
         "state",
         counts,
     )

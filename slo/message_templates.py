@@ -20,13 +20,20 @@ _DETAILS = (
 
 MESSAGE_TEMPLATES.register(
     MessageTemplate(
-        "slo.alert", "🔥", "{said}", _DETAILS, severity="warning", buttons=("acknowledge",)
+        "slo.alert",
+        "🔥",
+        "{said}",
+        _DETAILS,
+        when="an alert opened: a budget burns too fast, or a metric exceeds its threshold",
+        severity="warning",
+        buttons=("acknowledge",),
     ),
     MessageTemplate(
         "slo.alert_over",
         "🌤️",
         "Resolved: {said}",
         (("Opened", "since_at"), ("Why it resolved", "why")),
+        when="an alert resolved",
         incident_action="resolve",
     ),
     MessageTemplate(
@@ -34,13 +41,21 @@ MESSAGE_TEMPLATES.register(
         "🔥",
         "Alerts opened: {count}",
         (("Alerts", "list"), ("First", "first_said")),
+        when="several alerts opened",
         severity="warning",
     ),
-    MessageTemplate("slo.alerts_over", "🌤️", "Alerts resolved: {count}", (("Alerts", "list"),)),
+    MessageTemplate(
+        "slo.alerts_over",
+        "🌤️",
+        "Alerts resolved: {count}",
+        (("Alerts", "list"),),
+        when="several alerts resolved",
+    ),
     MessageTemplate(
         "slo.alerts_missed",
         "🕰️",
         "Alerts that opened and resolved before anyone was notified: {count}",
         (("Alerts", "list"), ("First", "first_said")),
+        when="alerts that opened and resolved while SLOs were not evaluated",
     ),
 )

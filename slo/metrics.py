@@ -21,16 +21,18 @@ def collect_statuses(now: datetime) -> Iterator[Metric]:
     """Yield the state of each SLO, and its burn rates and remaining budget where known."""
     rates = GaugeMetricFamily(
         "switchgear_slo_burn_rate",
-        "Burn rate: how many times as fast as allowed an SLO's error budget is spent.",
+        "How many times as fast as allowed an SLO's error budget is spent; absent if unknown.",
         labels=["slo", "window"],
     )
     budgets = GaugeMetricFamily(
         "switchgear_slo_budget_remaining_ratio",
-        "Remaining share of an SLO's error budget; negative if overspent.",
+        "Remaining share of an SLO's error budget, 1 to 0; negative if overspent.",
         labels=["slo"],
     )
     states = GaugeMetricFamily(
-        "switchgear_slo_state", "1 for the current state of an SLO.", labels=["slo", "state"]
+        "switchgear_slo_state",
+        "1 for the SLO's current state (ok, firing, unknown), 0 for the others.",
+        labels=["slo", "state"],
     )
     rows = SloStatus.objects.filter(slo__removed_at__isnull=True).order_by("pk")
     oldest = (now - FRESH_FOR).timestamp() / 60

@@ -39,7 +39,8 @@ _IN_FORCE = """
 def collect_engaged(now: datetime) -> Iterator[Metric]:
     family = GaugeMetricFamily(
         "switchgear_switch_engaged",
-        "1 while the switch is engaged, 0 while it ramps and for 15 minutes after its release.",
+        "1 while the switch is engaged, 0 while it ramps and for 15 minutes after its "
+        "release; absent otherwise.",
         labels=["scope", "key"],
     )
     counts = {(scope, state): 0 for scope in SCOPES.names for state in STATES}
@@ -58,7 +59,9 @@ def collect_engaged(now: datetime) -> Iterator[Metric]:
         counts[scope, "released"] = number - sum(counts[scope, state] for state in STATES)
     yield family
     totals = GaugeMetricFamily(
-        "switchgear_switches", "Known switches by scope and state.", labels=["scope", "state"]
+        "switchgear_switches",
+        "Known switches by scope and state.",
+        labels=["scope", "state"],
     )
     for (scope, state), number in counts.items():
         totals.add_metric([scope, state], number)
@@ -70,7 +73,7 @@ def collect_last_proven(now: datetime) -> Iterator[Metric]:
     """Yield the time of the last passed drill for each switch that has one."""
     family = GaugeMetricFamily(
         "switchgear_switch_last_proven_timestamp_seconds",
-        "Time of the last passed drill, in UNIX seconds.",
+        "UNIX time of the last passed drill; absent if there was none.",
         labels=["scope", "key"],
     )
     for scope, key, at in fetch_rows(_select_proven):
@@ -83,12 +86,12 @@ def collect_ramping(now: datetime) -> Iterator[Metric]:
     labels = ["switch", "scope", "key"]
     step = GaugeMetricFamily(
         "switchgear_ramp_step",
-        "Current step of the ramp; the first is 1.",
+        "Current step of the ramp, from 1; only while it ramps.",
         labels=labels,
     )
     percent = GaugeMetricFamily(
         "switchgear_ramp_percent",
-        "Share of traffic that the ramping switch allows, in percent.",
+        "Share of traffic allowed, in percent; only while it ramps.",
         labels=labels,
     )
     for pk, index, share in fetch_rows(_select_live_ramps):

@@ -15,6 +15,7 @@ MESSAGE_TEMPLATES.register(
             ("Origin stream", "origin"),
             ("What to do", "to_do"),
         ),
+        when="a stream has had too many dead letters for too long",
         severity="warning",
     ),
     MessageTemplate(
@@ -22,6 +23,7 @@ MESSAGE_TEMPLATES.register(
         "🌤️",
         "Back to normal: {depth} dead letters in {stream}",
         (("Limit", "limit"), ("Since", "since_at"), ("Why", "why")),
+        when="the backlog is gone",
     ),
     MessageTemplate(
         "dlq.replayed",
@@ -35,6 +37,7 @@ MESSAGE_TEMPLATES.register(
             ("By", "by"),
             ("Reason", "reason"),
         ),
+        when="a bulk retry or discard finished",
     ),
     MessageTemplate(
         "dlq.purged",
@@ -48,6 +51,7 @@ MESSAGE_TEMPLATES.register(
             ("Approved by", "approved_by"),
             ("Reason", "reason"),
         ),
+        when="a stream was purged to the archive",
         severity="warning",
     ),
 )

@@ -28,6 +28,8 @@ class MessageTemplate:
     title: str
     fields: tuple[Field, ...] = ()
     severity: str = "info"
+    when: str = ""
+    """The reason for the message, as docs/events.md shows it."""
     buttons: tuple[str, ...] | Callable[[Facts], tuple[str, ...]] = ()
     superseded_by: frozenset[str] = frozenset()
     """Later events about the same subject that make the message obsolete if it is undelivered."""

@@ -49,6 +49,16 @@ def process_exposition(accept: str, loop: Loop) -> tuple[bytes, str]:
     return metrics_text.encode_metrics(_process_registry(loop), accept)
 
 
+def collect_console() -> list[Metric]:
+    """Return all metric families of the console."""
+    return list(_ConsoleCollector().collect())
+
+
+def collect_process(loop: Loop) -> list[Metric]:
+    """Return the metric families of a process without a web server."""
+    return list(_ProcessCollector(loop).collect())
+
+
 class _ConsoleCollector:
     def collect(self) -> Iterator[Metric]:
         yield metrics_text.build_info()
@@ -106,7 +116,7 @@ def _collect_broker() -> Iterator[Metric]:
         return
     yield make_family(
         "switchgear_worker_queue_depth",
-        "Messages waiting for a worker.",
+        "Messages waiting for a worker; absent while Redis is down.",
         ["queue"],
         (([queue], depth) for queue, depth in depths.items()),
     )
@@ -141,7 +151,7 @@ def _collect_ticks_and_heartbeats(now: datetime) -> Iterator[Metric]:
     ages = dict.fromkeys(health.PROCESSES, math.inf) | heartbeats.load_ages()
     yield make_family(
         "switchgear_heartbeat_age_seconds",
-        "Seconds since the last heartbeat of each supervised process; +Inf if there was none.",
+        "Seconds since the last heartbeat of worker, beat and watchdog; +Inf if there was none.",
         ["process"],
         (([name], age) for name, age in ages.items()),
     )

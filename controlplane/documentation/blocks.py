@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 MARKERS = ("not run", "background", "fails", "expect")
+TABLE_MARKERS = ("generated", "end")
+"""Comments around generated tables."""
 NEED_TEXT = {"not run", "expect"}
 _FENCE = re.compile(r"(?P<indent>\s*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
 _COMMENT = re.compile(r"\s*<!-- *(?P<name>[a-z ]+?) *(?:: *(?P<text>.*?))? *-->\s*")
@@ -65,7 +67,7 @@ def parse_page(text: str) -> list[Block]:
             _check(block)
             blocks.append(block)
             markers = []
-        elif comment := _COMMENT.fullmatch(line):
+        elif (comment := _COMMENT.fullmatch(line)) and comment["name"] not in TABLE_MARKERS:
             markers.append((comment["name"], comment["text"] or ""))
         elif line.strip():
             _check_unused(number, markers)

@@ -16,12 +16,14 @@ MESSAGE_TEMPLATES.register(
             ("Environment", "environment"),
             ("Audit anchor", "anchor"),
         ),
+        when="the weekly report was generated",
     ),
     MessageTemplate(
         "report.unsigned",
         "🖊️",
         "Weekly report {week} is not signed off yet: {headline}",
         (("First", "line_1"), ("Then", "line_2"), ("Counts", "counts")),
+        when="the weekly report is not signed off",
         severity="warning",
     ),
     MessageTemplate(
@@ -29,5 +31,6 @@ MESSAGE_TEMPLATES.register(
         "🖋️",
         "Weekly report {week} signed off",
         (("By", "by"), ("Comment", "comment")),
+        when="the weekly report was signed off",
     ),
 )

@@ -9,6 +9,7 @@ MESSAGE_TEMPLATES.register(
         "🤖",
         "{source} stopped {switch}",
         (("By", "by"), ("Reason", "reason"), ("Allowed", "why")),
+        when="a monitor engaged a switch",
         changes_state=False,
     ),
     MessageTemplate(
@@ -16,6 +17,7 @@ MESSAGE_TEMPLATES.register(
         "🤖",
         "{source} also requests to stop {switch}",
         (("By", "by"), ("Reason", "reason"), ("Note", "why")),
+        when="a monitor requested a switch that is already engaged",
         changes_state=False,
     ),
     MessageTemplate(
@@ -23,6 +25,7 @@ MESSAGE_TEMPLATES.register(
         "🌤️",
         "Alert resolved; {switch} stays engaged until someone releases it",
         (("Alert", "source"), WHY_ENGAGED),
+        when="the alert of a trip has resolved; the switch stays engaged",
         changes_state=False,
     ),
     MessageTemplate(
@@ -30,6 +33,7 @@ MESSAGE_TEMPLATES.register(
         "🙋",
         "Decision needed: {source} requests to stop {switch}",
         (("Reason", "reason"), ("Reason for escalation", "why"), ("By", "by")),
+        when="a request of a monitor needs a person's decision",
         severity="critical",
         buttons=("acknowledge",),
         changes_state=False,
@@ -39,6 +43,7 @@ MESSAGE_TEMPLATES.register(
         "✋",
         "Trip of {switch} by {source} refused",
         (("Refused because", "why"), ("Reason given", "reason"), ("By", "by")),
+        when="a request of a monitor was refused",
         severity="warning",
         changes_state=False,
     ),
@@ -47,6 +52,7 @@ MESSAGE_TEMPLATES.register(
         "📐",
         "Trip policies changed",
         (("Policies", "said"), ("By", "by")),
+        when="trip policies were changed",
         severity="warning",
     ),
 )

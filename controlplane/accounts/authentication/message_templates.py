@@ -10,5 +10,6 @@ MESSAGE_TEMPLATES.register(
             ("Requested from", "ip"),
             ("If you didn't request it", "otherwise"),
         ),
+        when="a link for a new password, for that person only",
     )
 )

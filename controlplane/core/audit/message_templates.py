@@ -2,6 +2,10 @@ from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTempla
 
 MESSAGE_TEMPLATES.register(
     MessageTemplate(
-        "audit.anchored", "⚓", "Audit trail anchored at row {id}", (("Hash", "hash"), ("At", "at"))
+        "audit.anchored",
+        "⚓",
+        "Audit trail anchored at row {id}",
+        (("Hash", "hash"), ("At", "at")),
+        when="the head of the audit trail, for you to keep elsewhere",
     )
 )

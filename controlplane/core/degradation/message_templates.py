@@ -13,5 +13,6 @@ MESSAGE_TEMPLATES.register(
             ("Still works", "works"),
             ("Previous level", "was"),
         ),
+        when="the degradation level changed",
     ),
 )

@@ -49,7 +49,9 @@ def test_a_block_that_is_not_run_has_a_reason() -> None:
 
 
 def test_other_comments_belong_to_the_text() -> None:
-    assert parse_page("<!-- generated: events -->\n| a |\n<!-- end -->\n") == []
+    page = "<!-- generated: events -->\n| a |\n<!-- end -->\n```sh\nls\n```\n"
+
+    assert parse_page(page) == [Block(5, "sh", "", "ls\n")]
 
 
 @pytest.mark.parametrize(
