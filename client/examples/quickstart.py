@@ -1,7 +1,7 @@
 from switchgear import Switchgear
 
 with Switchgear.from_env() as gear:  # SWITCHGEAR_URL, SWITCHGEAR_TOKEN
-    gear.wait_ready()  # only a script has to: a service goes on with what it knew last
+    gear.wait_ready()  # only scripts need it; services start with its last snapshot
     decision = gear.check(feature="chat", targeting_key="kim")
     if decision:
         print("Hello, Kim.")
