@@ -90,6 +90,8 @@ class Handler(BaseHTTPRequestHandler):
             return self.answer(404, {"detail": "no such page"})
         try:
             self.require_credentials()
+            if self.has("key first") and key is not None and key not in {*VALUES, "split"}:
+                raise Refusal(404, "FLAG_NOT_FOUND", key=key)
             context = self.read_context(key, body)
             if key is None:
                 return self.answer_all(context)

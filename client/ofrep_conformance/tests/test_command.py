@@ -23,6 +23,12 @@ def test_right_server_exits_with_0(capsys: pytest.CaptureFixture[str]) -> None:
     assert "FAIL" not in out
 
 
+@pytest.mark.parametrize("variants", [(), ("key first",)])
+def test_server_without_known_flags_conforms(variants: tuple[str, ...]) -> None:
+    with serve(*variants) as url:
+        assert main([url, *HEADER, "--strict"]) == 0
+
+
 def test_failed_requirement_exits_with_1_and_says_what_is_wrong(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
