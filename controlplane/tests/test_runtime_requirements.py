@@ -1,6 +1,7 @@
-"""The processes of an installation, with only the packages that the image installs."""
+"""The processes of an installation, with only the packages and the files of the image."""
 
 import os
+import re
 import runpy
 import shutil
 import signal
@@ -40,10 +41,30 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "bin" / "python"
 
 
-def manage(python: Path, *arguments: str, **variables: str) -> None:
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the image's build stage copies from the repository."""
+    folder = tmp_path_factory.mktemp("app")
+    (stage,) = re.findall(
+        r"^FROM \S+ AS build$(.*?)^FROM", (DEPLOY / "Containerfile").read_text(), re.M | re.S
+    )
+    copied = [line.split() for line in re.findall(r"^COPY (.+)$", stage, re.MULTILINE)]
+    sources = [source for *sources, _ in copied for source in sources if source != "."]
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", *sources], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout
+    for name in filter(None, listed.split("\0")):
+        path = Path(name)
+        if "tests" not in path.parts and not path.name.startswith("."):
+            (folder / path.parent).mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / path, folder / path)
+    return folder
+
+
+def manage(app: Path, python: Path, *arguments: str, **variables: str) -> None:
     done = subprocess.run(
         [python, "manage.py", *arguments],
-        cwd=ROOT,
+        cwd=app,
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
@@ -59,7 +80,7 @@ def test_the_environment_has_no_bundled_databases(python):
 
 
 @pytest.mark.timeout(300)
-def test_every_command_and_process_of_the_image_works(python, tmp_path):
+def test_every_command_and_process_of_the_image_works(python, app, tmp_path):
     places = {
         "SWITCHGEAR_DATA_DIR": str(tmp_path / "data"),
         "SWITCHGEAR_STATIC_DIR": str(tmp_path / "static"),
@@ -69,11 +90,11 @@ def test_every_command_and_process_of_the_image_works(python, tmp_path):
     migrated = connection.settings_dict["TEST"]["TEMPLATE"]  # To migrate an empty one takes long.
     with empty_database(migrated) as addresses:
         variables = {**places, **addresses}
-        manage(python, "collectstatic", "--noinput", "--verbosity=0", **variables)
-        manage(python, "migrate", "--noinput", **variables)
-        manage(python, "provision", **variables)
+        manage(app, python, "collectstatic", "--noinput", "--verbosity=0", **variables)
+        manage(app, python, "migrate", "--noinput", **variables)
+        manage(app, python, "provision", **variables)
         output = tmp_path / "output.txt"
-        started = {role: serve(python, role, output, variables) for role in ROLES}
+        started = {role: serve(app, python, role, output, variables) for role in ROLES}
         try:
             for role, (_, url) in started.items():
                 ready = "/health/ready/data" if role == "dataplane" else "/health/ready"
@@ -87,13 +108,13 @@ def test_every_command_and_process_of_the_image_works(python, tmp_path):
 
 
 def serve(
-    python: Path, role: str, output: Path, variables: dict[str, str]
+    app: Path, python: Path, role: str, output: Path, variables: dict[str, str]
 ) -> tuple["subprocess.Popen[bytes]", str]:
     port = free_port()
     with output.open("ab") as file:
         process = subprocess.Popen(
             [python, "manage.py", "serve", role, ROLES[role], str(port)],
-            cwd=ROOT,
+            cwd=app,
             env={**os.environ, **variables},
             stdout=file,
             stderr=subprocess.STDOUT,
