@@ -17,6 +17,8 @@ from dataclasses import dataclass
 MARKERS = ("not run", "background", "fails", "expect")
 TABLE_MARKERS = ("generated", "end")
 """Comments around generated tables."""
+LIST_INDENT = 4
+"""Indentation of blocks in lists, with which GitHub and the site both show them in the list."""
 NEED_TEXT = {"not run", "expect"}
 _FENCE = re.compile(r"(?P<indent>\s*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
 _COMMENT = re.compile(r"\s*<!-- *(?P<name>[a-z ]+?) *(?:: *(?P<text>.*?))? *-->\s*")
@@ -63,6 +65,8 @@ def parse_page(text: str) -> list[Block]:
     lines = enumerate(text.split("\n"), 1)
     for number, line in lines:
         if opening := _FENCE.fullmatch(line):
+            if len(opening["indent"]) % LIST_INDENT:
+                raise InvalidPage(f"line {number}: indent blocks in lists by {LIST_INDENT} spaces")
             block = _read_block(number, opening, lines, tuple(markers))
             _check(block)
             blocks.append(block)

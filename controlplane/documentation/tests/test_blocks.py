@@ -6,7 +6,9 @@ from controlplane.documentation.blocks import Block, InvalidPage, parse_page
 
 
 def test_blocks_have_their_line_language_title_and_text() -> None:
-    page = 'a\n\n```sh\nls\n```\n\n1. b\n\n   ```python title="app.py"\n   x = 1\n     y\n   ```\n'
+    page = (
+        'a\n\n```sh\nls\n```\n\n1. b\n\n    ```python title="app.py"\n    x = 1\n      y\n    ```\n'
+    )
 
     assert parse_page(page) == [
         Block(4, "sh", "", "ls\n"),
@@ -58,6 +60,7 @@ def test_other_comments_belong_to_the_text() -> None:
     ("page", "problem"),
     [
         ("```sh\nls\n", "line 1: this block has no end"),
+        ("1. a\n\n   ```sh\n   ls\n   ```", "line 3: indent blocks in lists by 4 spaces"),
         ("```\nls\n```", "name the block's language"),
         ("```bash\nls\n```", "a block of type `sh`"),
         ("<!-- not run -->\n```sh\nls\n```", "'not run' needs a text"),
