@@ -16,6 +16,7 @@ from tests.fake_console import TOKEN, Console
 
 CLIENT = Path(__file__).resolve().parents[1]
 EXAMPLES = CLIENT / "examples"
+SERVICES = CLIENT / "tests" / "services"
 PATIENCE_SECONDS = 60.0
 _NOT_THEIRS = ("SWITCHGEAR_", "DJANGO_", "GRANIAN_", "GUNICORN_", "WEB_")
 
@@ -27,7 +28,7 @@ def environment(console: Console | None, state: Path, **more: str) -> dict[str, 
     return {
         **clean,
         **told,
-        "PYTHONPATH": f"{CLIENT}{os.pathsep}{EXAMPLES}",
+        "PYTHONPATH": f"{CLIENT}{os.pathsep}{SERVICES}",
         "XDG_STATE_HOME": str(state),
         **more,
     }

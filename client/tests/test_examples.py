@@ -1,5 +1,6 @@
 """The examples do what they show, run as a user runs them."""
 
+import os
 import re
 import subprocess
 import sys
@@ -63,6 +64,24 @@ def test_tests_of_the_page_on_testing_pass_as_they_stand(tmp_path: Path) -> None
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 passed" in done.stdout
+
+
+def test_tests_of_the_examples_pass_in_their_folder() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider"],
+        cwd=EXAMPLES,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(EXAMPLES.parent),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"rootdir: {EXAMPLES}" in done.stdout
 
 
 @pytest.mark.slow
