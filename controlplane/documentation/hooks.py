@@ -1,5 +1,6 @@
 """Hooks of MkDocs: pages from other folders, links that leave `docs/`, and runbooks' headings."""
 
+import os
 import tomllib
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from controlplane.documentation import api_reference
-from controlplane.documentation.links import Site, rewrite_links
+from controlplane.documentation.links import Site, remove_console_links, rewrite_links
 from controlplane.documentation.navigation import expand_patterns
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -17,6 +18,8 @@ INCLUDED = {
     "images/icon.svg": ROOT / "static" / "favicon.svg",
 }
 """Files outside `docs/` that the site has, by their place on it."""
+IS_PUBLISHED = "DOCS_PUBLISHED" in os.environ
+"""True for the site on the internet: it has several versions, and no console beside it."""
 
 _generated: dict[str, str] = {}
 
@@ -26,6 +29,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
         _generated.update(api_reference.build_pages())
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     config.copyright = f"Switchgear {project['version']}"
+    if IS_PUBLISHED:
+        config.extra["version"] = {"provider": "mike", "alias": True}
     docs = Path(config.docs_dir)
     pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
     config.nav = expand_patterns(config.nav or [], [*pages, *_generated])
@@ -48,6 +53,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
         return markdown
     uris = {Path(file.abs_src_path): file.src_uri for file in files if file.abs_src_path}
     site = Site(uris, ROOT, config.repo_url or "", (ROOT / "deploy" / "compose.yaml").exists())
+    if IS_PUBLISHED:
+        markdown = remove_console_links(markdown)
     return _runbook_heading(page) + rewrite_links(markdown, Path(source), page.file.src_uri, site)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _CODE = re.compile(r"(`+[^`]*`+)")
 _TARGET = re.compile(r'(?P<before>\]\(|^\s*\[[^\]]+\]:\s+|\s(?:src|href)=")(?P<target>[^)\s"]+)')
+_CONSOLE_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(/[^)\s]*\)")
 _NOT_RELATIVE = re.compile(r"[a-z][a-z0-9+.-]*:|[/#]", re.IGNORECASE)
 
 
@@ -52,6 +53,11 @@ def rewrite_links(text: str, source: Path, uri: str, site: Site) -> str:
             line = "".join(parts)
         lines.append(line)
     return "\n".join(lines)
+
+
+def remove_console_links(text: str) -> str:
+    """Return Markdown with links to pages of the console, such as `/alerts/`, as plain text."""
+    return _CONSOLE_LINK.sub(r"\1", text)
 
 
 def _translate(target: str, source: Path, uri: str, site: Site) -> str:

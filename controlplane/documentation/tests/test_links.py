@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.documentation.links import Site, rewrite_links
+from controlplane.documentation.links import Site, remove_console_links, rewrite_links
 
 REPOSITORY = "https://git.example/switchgear"
 
@@ -53,6 +53,12 @@ def test_a_link_of_a_page_from_another_folder(site: Site) -> None:
     text = rewrite_links("[a](../docs/operate.md) [b](../deploy)", source, "client.md", site)
 
     assert text == f"[a](operate.md) [b]({REPOSITORY}/tree/main/deploy)"
+
+
+def test_links_to_the_console_become_text_where_there_is_none() -> None:
+    text = "[*Alerts*](/alerts/) ![a](/b.png) [c](c.md) [`d`](//e.example)"
+
+    assert remove_console_links(text) == "*Alerts* ![a](/b.png) [c](c.md) `d`"
 
 
 def test_without_a_checkout_a_missing_file_is_in_the_repository(site: Site) -> None:
