@@ -45,12 +45,12 @@ def export_documents() -> dict[str, Document]:
     rows = {row.name: row for row in Dependency.objects.registered()}
     for name, row in sorted(rows.items()):
         if policy := registry.registered_state(row):
-            for file, part, fields in _split_dependency(policy):
+            for file, part, fields in split_dependency(policy):
                 documents[file][part][name] = fields
     return documents
 
 
-def _split_dependency(state: Mapping[str, Any]) -> Iterator[tuple[str, str, Document]]:
+def split_dependency(state: Mapping[str, Any]) -> Iterator[tuple[str, str, Document]]:
     """Yield the entries of a dependency, each with its file and part."""
     short = _shorten_policy(state)
     yield TIMEOUT, "dependencies", _pick(short, FIELDS_BY_FILE[TIMEOUT])

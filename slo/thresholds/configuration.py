@@ -6,7 +6,12 @@ from typing import Any
 
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, read_parts, shortest_form
+from controlplane.core.configuration.comparison import (
+    Comparison,
+    read_document,
+    read_entries,
+    shortest_form,
+)
 from controlplane.core.configuration.readers import REASON, Loaded
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
@@ -34,8 +39,8 @@ def load_file(
 ) -> Loaded:
     """Create or change the threshold rules of the file; a rule gets defaults for missing fields."""
     errors: Errors = {}
-    entries = read_parts(FILE, texts[FILE], {PART: dict}, errors)[PART]
-    assert isinstance(entries, dict)  # noqa: S101 - for the type checker
+    document = read_document(FILE, texts[FILE], (PART,), errors)
+    entries = read_entries(FILE, document, PART, errors)
     found = Comparison("threshold rule", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
     present = {
         rule.name: rules.to_document(rule) for rule in ThresholdRule.objects.order_by("name")

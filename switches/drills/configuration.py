@@ -8,7 +8,12 @@ from typing import Any
 from controlplane.core import json_values
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, PlannedWrite, read_parts
+from controlplane.core.configuration.comparison import (
+    Comparison,
+    PlannedWrite,
+    read_document,
+    read_entries,
+)
 from controlplane.core.configuration.readers import REASON, Document, Loaded
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
@@ -42,8 +47,8 @@ def load_file(
     An unchanged schedule keeps its times.
     """
     errors: Errors = {}
-    entries = read_parts(FILE, texts[FILE], {PART: dict}, errors)[PART]
-    assert isinstance(entries, dict)  # noqa: S101 - for the type checker
+    document = read_document(FILE, texts[FILE], (PART,), errors)
+    entries = read_entries(FILE, document, PART, errors)
     found = Comparison("drill schedule", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
     if not dry_run:
         publication.lock()

@@ -7,7 +7,12 @@ from typing import Any
 
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, drop_empty, read_parts
+from controlplane.core.configuration.comparison import (
+    Comparison,
+    drop_empty,
+    read_document,
+    read_entries,
+)
 from controlplane.core.configuration.readers import Document, Loaded
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
@@ -36,8 +41,8 @@ def load_file(
     Whether a switch is engaged is not part of the configuration.
     """
     errors: Errors = {}
-    entries = read_parts(FILE, texts[FILE], {PART: dict}, errors)[PART]
-    assert isinstance(entries, dict)  # noqa: S101 - for the type checker
+    document = read_document(FILE, texts[FILE], (PART,), errors)
+    entries = read_entries(FILE, document, PART, errors)
     edited = find_manual_edits([ACTION])
 
     def compare() -> tuple[Comparison, dict[str, Document]]:

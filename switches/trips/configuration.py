@@ -8,7 +8,7 @@ from typing import Any
 from controlplane.core import json_values
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, read_parts
+from controlplane.core.configuration.comparison import Comparison, read_document, read_list
 from controlplane.core.configuration.readers import CHANGED, Document, EntryChange, Loaded
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
@@ -38,9 +38,8 @@ def load_file(
     Policies that are not in the file keep their place among the others.
     """
     errors: Errors = {}
-    entries = read_parts(FILE, texts[FILE], {PART: list}, errors)[PART]
-    assert isinstance(entries, list)  # noqa: S101 - for the type checker
-    by_trigger = _index(entries, errors)
+    document = read_document(FILE, texts[FILE], (PART,), errors)
+    by_trigger = _index(read_list(FILE, document, PART, errors), errors)
     by_hand = find_manual_edits([ACTION]).get(policies.AUDIT_TARGET, "")
     if not dry_run:
         history.lock_trips()

@@ -1,7 +1,7 @@
 """Comparison of the entries of a configuration file with those in the database."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,33 +90,24 @@ class Comparison:
         return Loaded(tuple(self.changes), (), elsewhere, audit_rows)
 
 
-def read_parts(
-    file: str, text: str, parts: Mapping[str, type], errors: Errors
-) -> dict[str, dict[str, Any] | list[Any]]:
-    """Return the top-level parts of a file: a mapping of names, or a list, as `parts` demands.
-
-    Problems are added to `errors`: unknown parts, parts of another type, and names of entries that
-    are not texts. Missing parts are empty.
-    """
+def read_document(file: str, text: str, parts: Collection[str], errors: Errors) -> Document:
+    """Parse a file with these top-level parts; problems are added to `errors`."""
     document = parse_document(file, text, errors)
-    for key in document.keys() - parts.keys():
+    for key in document.keys() - set(parts):
         add_error(errors, f"{file}: {key}", f"Unknown; use one of {', '.join(parts)}.")
-    found: dict[str, dict[str, Any] | list[Any]] = {}
-    for part, kind in parts.items():
-        value = document.get(part)
-        if kind is list:
-            found[part] = value if isinstance(value, list) else []
-        else:
-            found[part] = _read_entries(file, part, value, errors)
-        if value is not None and not isinstance(value, kind):
-            what = "a list" if kind is list else "a mapping of names to values"
-            add_error(errors, f"{file}: {part}", f"Must be {what}.")
-    return found
+    return document
 
 
-def _read_entries(file: str, part: str, value: Any, errors: Errors) -> dict[str, Any]:
+def read_entries(
+    file: str, document: Document, part: str, errors: Errors
+) -> dict[str, dict[str, Any]]:
+    """Return the entries of a part by name; invalid ones are added to `errors`."""
+    value = document.get(part)
+    if not isinstance(value, dict | None):
+        add_error(errors, f"{file}: {part}", "Must be a mapping of names to values.")
+        return {}
     found = {}
-    for name, entry in value.items() if isinstance(value, dict) else ():
+    for name, entry in (value or {}).items():
         if not isinstance(name, str) or not isinstance(entry, dict | None):
             add_error(errors, f"{file}: {part}: {name}", "Must be a name with a mapping.")
         elif wrong := [key for key in entry or {} if not isinstance(key, str)]:
@@ -124,6 +115,16 @@ def _read_entries(file: str, part: str, value: Any, errors: Errors) -> dict[str,
         else:
             found[name] = dict(entry or {})
     return found
+
+
+def read_list(file: str, document: Document, part: str, errors: Errors) -> list[Any]:
+    """Return the list of a part, empty if it is missing; another value is added to `errors`."""
+    value = document.get(part)
+    if isinstance(value, list):
+        return value
+    if value is not None:
+        add_error(errors, f"{file}: {part}", "Must be a list.")
+    return []
 
 
 def describe_differences(before: Document, after: Document) -> list[str]:

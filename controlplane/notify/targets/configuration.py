@@ -10,7 +10,13 @@ from django.db import transaction
 from controlplane.core import json_values
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, drop_empty, read_parts
+from controlplane.core.configuration.comparison import (
+    Comparison,
+    drop_empty,
+    read_document,
+    read_entries,
+    read_list,
+)
 from controlplane.core.configuration.readers import NEW, SAME, Document, EntryChange, Loaded
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
@@ -44,9 +50,9 @@ def load_file(
     A dry run makes the changes and rolls them back, because entries refer to each other.
     """
     errors: Errors = {}
-    parts = read_parts(FILE, texts[FILE], {TARGETS: dict, ROUTES: list}, errors)
-    entries, routes = parts[TARGETS], parts[ROUTES]
-    assert isinstance(entries, dict) and isinstance(routes, list)  # noqa: S101, PT018 - types
+    document = read_document(FILE, texts[FILE], (TARGETS, ROUTES), errors)
+    entries = read_entries(FILE, document, TARGETS, errors)
+    routes = read_list(FILE, document, ROUTES, errors)
     found = Comparison("target", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
     with transaction.atomic():
         services.lock_targets()
