@@ -184,6 +184,9 @@ def test_the_copy_of_a_data_plane_outlives_its_pod():
     mounts = {each["name"]: each["mountPath"] for each in container(workload)["volumeMounts"]}
     assert mounts[claim["metadata"]["name"]] == "/data"
     assert "data" not in [each["name"] for each in workload["spec"]["template"]["spec"]["volumes"]]
+    # A second mount must not open the copy to the group: it would be refused.
+    security = workload["spec"]["template"]["spec"]["securityContext"]
+    assert security["fsGroupChangePolicy"] == "OnRootMismatch"
     # One that waits for its first copy holds up no other.
     assert workload["spec"]["podManagementPolicy"] == "Parallel"
 

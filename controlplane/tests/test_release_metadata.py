@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from trove_classifiers import classifiers
 
 from controlplane.tests.deployment import DEPLOY, ROOT
 
@@ -42,6 +43,7 @@ def test_a_project_names_its_license_authors_and_addresses(place):
     for file in [*project["license-files"], project["readme"]]:
         assert ((ROOT / place).parent / file).is_file()
     assert {"Homepage", "Documentation", "Changelog", "Source", "Issues"} <= set(project["urls"])
+    assert set(project["classifiers"]) - {"Private :: Do Not Upload"} <= classifiers
     # PEP 639: a license expression replaces these classifiers.
     assert not [each for each in project["classifiers"] if each.startswith("License ::")]
 

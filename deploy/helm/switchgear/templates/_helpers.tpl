@@ -111,6 +111,8 @@ spec:
   securityContext:
     {{- include "switchgear.podSecurity" . | nindent 4 }}
     {{- if .claim }}
+    # With `Always`, a volume mounted again has its files opened to the group, and the data plane
+    # refuses a copy that others can read.
     fsGroupChangePolicy: OnRootMismatch
     {{- end }}
   {{- if .spreads }}
