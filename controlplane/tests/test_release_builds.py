@@ -27,10 +27,16 @@ def run_script(name: str, *arguments: Path) -> str:
     return done.stdout
 
 
-def test_packages_of_the_client_are_built_alike_twice_and_carry_their_license(tmp_path):
+def test_packages_are_built_alike_twice_and_carry_their_license(tmp_path):
     run_script("build_dist.py", tmp_path)
 
-    (wheel,), (sdist,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    check_package(tmp_path, "switchgear", {"switchgear/py.typed"})
+    check_package(tmp_path, "ofrep_conformance", {"py.typed", "checks/transport.py"})
+
+
+def check_package(folder, name, expected):
+    """Check license and contents of a package's wheel and sdist."""
+    (wheel,), (sdist,) = folder.glob(f"{name}-*.whl"), folder.glob(f"{name}-*.tar.gz")
     with zipfile.ZipFile(wheel) as opened:
         (license_file,) = [
             n for n in opened.namelist() if n.endswith(".dist-info/licenses/LICENSE")
@@ -42,7 +48,7 @@ def test_packages_of_the_client_are_built_alike_twice_and_carry_their_license(tm
     assert metadata.license_files == ["LICENSE"]
     with tarfile.open(sdist) as opened:
         files = {name.partition("/")[2] for name in opened.getnames()}
-    assert {"LICENSE", "README.md", "pyproject.toml", "switchgear/py.typed"} <= files
+    assert {"LICENSE", "README.md", "pyproject.toml", *expected} <= files
 
 
 def test_the_bill_of_materials_lists_what_the_image_installs(tmp_path):

@@ -1,7 +1,7 @@
-"""Build the client's wheel and sdist into a folder: `build_dist.py [FOLDER]`, by default `dist/`.
+"""Build the packages' wheels and sdists: `build_dist.py [FOLDER]`, by default into `dist/`.
 
-Both are built from the commit at HEAD, twice, and must be equal byte for byte. The wheel is then
-installed with its extra `cli` into an empty environment, where its command must run.
+All are built from the commit at HEAD, twice, and must be equal byte for byte. The wheels are then
+installed into an empty environment, the client's with its extra `cli`, where commands must run.
 """
 
 import filecmp
@@ -15,6 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = "client"
+PACKAGES = (SOURCE, "client/ofrep_conformance")
 TIMEOUT_SECONDS = 300
 
 
@@ -27,8 +28,10 @@ def main(folder: Path) -> int:
             sys.stderr.write(f"build_dist: two builds of {commit} differ: {differing}\n")
             return 1
         files = sorted(first.iterdir())
-        (wheel,) = first.glob("*.whl")
+        (wheel,) = first.glob("switchgear-*.whl")
+        (suite,) = first.glob("ofrep_conformance-*.whl")
         check_in_empty_environment(wheel, Path(scratch, "empty"))
+        check_conformance_suite(suite, Path(scratch, "empty"))
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:
             shutil.copy(file, folder)
@@ -56,14 +59,15 @@ def run(*command: str | Path, **variables: str) -> str:
 
 
 def build(scratch: Path, date: str) -> Path:
-    """Export the commit at HEAD and return the folder with its sdist and the wheel made of that."""
+    """Export the commit at HEAD and return the folder with its sdists and the wheels of those."""
     scratch.mkdir()
     archive = scratch / "source.tar"
     run("git", "archive", f"--output={archive}", "HEAD", SOURCE)
     shutil.unpack_archive(archive, scratch, filter="data")
     built = scratch / "built"
     command = (sys.executable, "-m", "build", "--no-isolation", "--outdir", built)
-    run(*command, scratch / SOURCE, SOURCE_DATE_EPOCH=date)
+    for package in PACKAGES:
+        run(*command, scratch / package, SOURCE_DATE_EPOCH=date)
     return built
 
 
@@ -90,6 +94,14 @@ def check_in_empty_environment(wheel: Path, folder: Path) -> None:
     run(*pip, "install", *options, f"{wheel}[cli]")
     run(command, "--help")
     run(python, "-I", "-c", "import rich, websockets, switchgear.cli")
+
+
+def check_conformance_suite(wheel: Path, folder: Path) -> None:
+    """Install the OFREP conformance suite into the environment and list its checks."""
+    python = folder / "bin" / "python"
+    run(sys.executable, "-m", "pip", "--python", python, "install", "--quiet", wheel)
+    if "single.value" not in run(folder / "bin" / "ofrep-conformance", "--list"):
+        raise SystemExit(f"build_dist: {wheel.name} lists no checks")
 
 
 if __name__ == "__main__":

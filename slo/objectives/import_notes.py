@@ -41,5 +41,15 @@ class ImportNotes:
         return json_number(percent / 100)
 
 
+def read_labels(raw: Any) -> dict[str, Any]:
+    """Return labels with numbers and truth values as texts, as Kubernetes and Prometheus have."""
+    found: dict[str, Any] = {}
+    for name, value in as_mapping(raw).items():
+        if isinstance(value, bool):
+            value = str(value).lower()
+        found[str(name)] = str(value) if isinstance(value, int | float) else value
+    return found
+
+
 def as_mapping(raw: Any) -> Mapping[str, Any]:
     return raw if isinstance(raw, Mapping) else {}

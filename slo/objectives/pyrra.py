@@ -14,7 +14,7 @@ from slo.arithmetic.objective import PAGE, TICKET, json_number
 from slo.models.objective import PROMETHEUS, PUSH
 
 from . import prometheus_queries
-from .import_notes import ImportNotes, as_mapping
+from .import_notes import ImportNotes, as_mapping, read_labels
 from .rules import can_fire
 
 API_VERSION_PREFIX = "pyrra.dev/"
@@ -64,8 +64,8 @@ def read_document(
         "description": spec.get("description") or "",
         "rules": _read_rules(notes, as_mapping(spec.get("alerting")), target, days, at),
         "metadata": {
-            "labels": metadata.get("labels") or {},
-            "annotations": metadata.get("annotations") or {},
+            "labels": read_labels(metadata.get("labels")),
+            "annotations": read_labels(metadata.get("annotations")),
         },
         **_read_indicator(notes, as_mapping(spec.get("indicator")), f"{at}.indicator", server),
     }

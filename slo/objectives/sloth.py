@@ -12,7 +12,7 @@ from slo.arithmetic.objective import PAGE, TICKET
 from slo.models.objective import PROMETHEUS, PUSH
 
 from . import prometheus_queries, rules
-from .import_notes import ImportNotes, as_mapping
+from .import_notes import ImportNotes, as_mapping, read_labels
 
 FILE_VERSION = "prometheus/v1"
 API_VERSION = "sloth.slok.dev/v1"
@@ -60,7 +60,7 @@ def read_document(
             continue
         errors_before = len(notes.errors)
         fields = _read_slo(notes, one, here, server)
-        labels = {**as_mapping(spec.get("labels")), **as_mapping(one.get("labels"))}
+        labels = {**read_labels(spec.get("labels")), **read_labels(one.get("labels"))}
         fields["service"] = service
         fields["metadata"] = {"display_name": one["name"], "labels": labels}
         if len(notes.errors) == errors_before:

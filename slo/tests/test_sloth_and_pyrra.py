@@ -15,7 +15,7 @@ slos:
   - name: orders
     objective: 99.5
     description: Orders get taken.
-    labels: {tier: "1"}
+    labels: {tier: 1}
     sli:
       events:
         error_query: sum(rate(orders_total{job="shop",code=~"(5..|429)"}[{{.window}}]))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from slo.objectives.import_notes import as_mapping
+from slo.objectives.import_notes import read_labels
 
 from .document_index import DocumentIndex, OpenSloEntry
 
@@ -21,17 +21,17 @@ def collect(
 
     `name` is the SLO's.
     """
-    annotations = as_mapping(entry.metadata.get("annotations"))
+    annotations = read_labels(entry.metadata.get("annotations"))
     display_name = objective.get("displayName")
     found = {
         "display_name": entry.metadata.get("displayName"),
-        "labels": entry.metadata.get("labels"),
+        "labels": read_labels(entry.metadata.get("labels")),
         "annotations": {
             key: value for key, value in annotations.items() if not str(key).startswith(OURS)
         },
         "indicator": indicator.name if indicator.name != indicator_name(name) else None,
         "indicator_display_name": indicator.metadata.get("displayName"),
-        "indicator_labels": indicator.metadata.get("labels"),
+        "indicator_labels": read_labels(indicator.metadata.get("labels")),
         "objective": display_name if display_name != name else None,
     }
     if indicator.spec.get("description"):
