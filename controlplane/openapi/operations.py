@@ -84,7 +84,7 @@ POST /jobs/{job_id}/cancel cancel_job Cancel a background job
 POST /jobs/{job_id}/pause pause_job Pause a background job
 POST /jobs/{job_id}/resume resume_job Resume a background job
 GET /openslo/ export_openslo Export SLOs as OpenSLO
-POST /openslo/ import_openslo Import OpenSLO documents
+POST /openslo/ import_openslo Import OpenSLO, Sloth or Pyrra documents
 GET /ramps/ list_ramps List ramps
 GET /ramps/{ramp_id}/ get_ramp Get a ramp
 POST /ramps/{ramp_id}/abort abort_ramp Abort a ramp
