@@ -7,13 +7,6 @@ PAGES = sorted(
     path.relative_to(ROOT).as_posix()
     for path in (ROOT / "README.md", ROOT / "client/README.md", *ROOT.glob("docs/**/*.md"))
 )
-PENDING: tuple[str, ...] = (
-    "README.md",
-    "client/README.md",
-    "docs/architecture.md",
-)
-"""Pages that are not checked yet."""
-CHECKED = [page for page in PAGES if page not in PENDING]
 
 
 def read_page(page: str) -> str:

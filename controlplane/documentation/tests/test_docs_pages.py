@@ -11,7 +11,7 @@ import pytest
 from controlplane.documentation.blocks import Block, parse_page
 from controlplane.tests.installation import Installation
 
-from .pages import CHECKED, ROOT, read_page
+from .pages import PAGES, ROOT, read_page
 from .shell_session import ShellSession
 
 PAGE_SECONDS = 180
@@ -77,7 +77,7 @@ def environment(installation: Installation, tmp_path: Path) -> dict[str, str]:
     return {**kept, **pip, "HOME": str(home), "PATH": path, "TMPDIR": str(tmp_path)}
 
 
-@pytest.mark.parametrize("page", [page for page in CHECKED if has_commands(page)])
+@pytest.mark.parametrize("page", [page for page in PAGES if has_commands(page)])
 def test_the_commands_of_a_page_work(
     page: str,
     installation: Installation,

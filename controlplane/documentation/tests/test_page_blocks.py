@@ -8,15 +8,15 @@ import pytest
 
 from controlplane.documentation.blocks import parse_page
 
-from .pages import CHECKED, PAGES, PENDING, read_page
+from .pages import PAGES, read_page
 
 
-@pytest.mark.parametrize("page", CHECKED)
+@pytest.mark.parametrize("page", PAGES)
 def test_a_page_has_no_invalid_block_or_marker(page: str) -> None:
     parse_page(read_page(page))
 
 
-@pytest.mark.parametrize("page", CHECKED)
+@pytest.mark.parametrize("page", PAGES)
 def test_python_blocks_compile(page: str) -> None:
     flags = ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
     for block in parse_page(read_page(page)):
@@ -24,7 +24,7 @@ def test_python_blocks_compile(page: str) -> None:
             compile("\n" * (block.line - 1) + block.text, page, "exec", flags)
 
 
-@pytest.mark.parametrize("page", CHECKED)
+@pytest.mark.parametrize("page", PAGES)
 def test_nothing_is_installed_into_the_checkouts_environment(page: str) -> None:
     """It belongs to `make`, and other tests use it."""
     blocks = [block for block in parse_page(read_page(page)) if block.language == "sh"]
@@ -35,7 +35,7 @@ def test_nothing_is_installed_into_the_checkouts_environment(page: str) -> None:
 @pytest.mark.services
 def test_commands_are_valid_shell() -> None:
     wrong = []
-    for page in CHECKED:
+    for page in PAGES:
         scripts = [b for b in parse_page(read_page(page)) if b.language == "sh"]
         for block in scripts:
             text = "\n" * (block.line - 1) + block.text
@@ -43,7 +43,3 @@ def test_commands_are_valid_shell() -> None:
             wrong += [f"{page}: {done.stderr}"] if done.returncode else []
 
     assert wrong == []
-
-
-def test_pending_pages_exist() -> None:
-    assert set(PENDING) <= set(PAGES)
