@@ -40,6 +40,8 @@ from .core.protocol import MAX_BODY_BYTES, max_body_bytes
 from .dataplane.serving.call import ASGIApplication, Call, Message, Receive, Scope, Send
 
 DEADLINE_SECONDS = 8.0
+LOAD_SECONDS = 25.0
+"""Deadline of loads and comparisons of the whole configuration."""
 RETRY_AFTER_SECONDS = 3
 _AWAY = "The database does not respond. Nothing changed; try again in a moment."
 REFUSAL_SECONDS = 0.5
@@ -55,6 +57,7 @@ KILL = re.compile(
     r"|/confirm/|/slack/.*"
 )
 """Paths of requests that engage a switch or keep it engaged, including dialogs and Slack."""
+LOAD = re.compile(r"/api/v1/configuration(/diff)?/?")
 EXPORT = re.compile(r"/api/v1/.+/export/?")
 # Together with the sockets' threads, these threads need fewer connections than DATABASE_POOL.
 OPEN = Limits(threads=4, each=3, strangers=3, wait_seconds=8)
@@ -156,7 +159,9 @@ class RequestGate:
 
     async def _admit(self, call: Call, caller: RequestCaller, body: bytes, is_kill: bool) -> None:
         bulkhead = self._kills if is_kill else self._ordinary
-        ends: float | None = time.monotonic() + self._deadline_seconds
+        is_load = LOAD.fullmatch(call.scope["path"]) is not None
+        seconds = LOAD_SECONDS if is_load else self._deadline_seconds
+        ends: float | None = time.monotonic() + seconds
         if call.scope["path"].startswith(PASSES):
             bulkhead, ends = self._open, None
         try:

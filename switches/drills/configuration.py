@@ -49,18 +49,23 @@ def load_file(
     errors: Errors = {}
     document = read_document(FILE, texts[FILE], (PART,), errors)
     entries = read_entries(FILE, document, PART, errors)
-    found = Comparison("drill schedule", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
-    if not dry_run:
-        publication.lock()
-    present = _read_states()
-    for switch_id, fields in entries.items():
-        check = partial(_check_entry, switch_id, fields)
-        found.compare(switch_id, present.get(switch_id), check, place=f"{FILE}: {switch_id}")
-    found.require_valid()
-    audit_rows: list[dict[str, Any]] = []
-    if found.writes and not dry_run:
-        audit_rows = _write(found.writes, actor, now)
-    return found.result(present, audit_rows)
+    edited = find_manual_edits(ACTIONS)
+
+    def compare() -> tuple[Comparison, dict[str, Document]]:
+        found = Comparison("drill schedule", edited, keep_edited, only_new, dict(errors))
+        present = _read_states()
+        for switch_id, fields in entries.items():
+            check = partial(_check_entry, switch_id, fields)
+            found.compare(switch_id, present.get(switch_id), check, place=f"{FILE}: {switch_id}")
+        found.require_valid()
+        return found, present
+
+    found, present = compare()
+    if dry_run or not found.writes:
+        return found.result(present, [])
+    publication.lock()
+    found, present = compare()  # Again, as a schedule may have changed before the lock.
+    return found.result(present, _write(found.writes, actor, now))
 
 
 def export_documents() -> dict[str, Document]:

@@ -1,6 +1,7 @@
 """The configuration file `trips.yaml`: trip policies, in the order in which they are tried."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -41,34 +42,52 @@ def load_file(
     document = read_document(FILE, texts[FILE], (PART,), errors)
     by_trigger = _index(read_list(FILE, document, PART, errors), errors)
     by_hand = find_manual_edits([ACTION]).get(policies.AUDIT_TARGET, "")
-    if not dry_run:
-        history.lock_trips()
-        publication.lock()
-    present = {row.trigger: policies.policy_fields(row) for row in history.list_policies()}
-    edited = dict.fromkeys(present, by_hand)
-    found = Comparison("trip policy", edited, keep_edited, only_new, errors)
-    for trigger, (place, fields) in by_trigger.items():
-        found.compare(
-            trigger,
-            present.get(trigger),
-            partial(_check_entry, fields),
-            place=f"{FILE}: {PART}.{place}",
-        )
-    found.require_valid()
     keeps_order = only_new or (keep_edited and bool(by_hand))
-    rows = _merge(
-        present, [*by_trigger], {one.name: one.after for one in found.writes}, keeps_order
-    )
-    audit_row = None
-    if not dry_run and rows:
-        policies.check_rows(rows)
-        audit_row = policies.write_policies(rows, actor, now)
-    loaded = found.result(present, [audit_row] if audit_row else [])
-    order = [row["trigger"] for row in rows if row["trigger"] in present]
-    if order != [*present]:
-        difference = f"order: {', '.join(present)} → {', '.join(order)}"
-        loaded += Loaded((EntryChange("trip policy", "(order)", CHANGED, (difference,)),))
-    return loaded
+
+    def compare() -> _Plan:
+        present = {row.trigger: policies.policy_fields(row) for row in history.list_policies()}
+        edited = dict.fromkeys(present, by_hand)
+        found = Comparison("trip policy", edited, keep_edited, only_new, dict(errors))
+        for trigger, (place, fields) in by_trigger.items():
+            check, path = partial(_check_entry, fields), f"{FILE}: {PART}.{place}"
+            found.compare(trigger, present.get(trigger), check, place=path)
+        found.require_valid()
+        writes = {one.name: one.after for one in found.writes}
+        return _Plan(found, present, _merge(present, [*by_trigger], writes, keeps_order))
+
+    plan = compare()
+    if dry_run or not plan.changes_anything:
+        return plan.result(None)
+    history.lock_trips()
+    publication.lock()
+    plan = compare()  # Again, as a policy may have changed before the locks.
+    policies.check_rows(plan.rows)
+    return plan.result(policies.write_policies(plan.rows, actor, now))
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """The policies at present, and all policies in their new order."""
+
+    found: Comparison
+    present: Mapping[str, Document]
+    rows: Sequence[Document]
+
+    @property
+    def order(self) -> list[str]:
+        """The new order of the present policies."""
+        return [row["trigger"] for row in self.rows if row["trigger"] in self.present]
+
+    @property
+    def changes_anything(self) -> bool:
+        return bool(self.found.writes) or self.order != [*self.present]
+
+    def result(self, audit_row: dict[str, Any] | None) -> Loaded:
+        loaded = self.found.result(self.present, [audit_row] if audit_row else [])
+        if self.order == [*self.present]:
+            return loaded
+        difference = f"order: {', '.join(self.present)} → {', '.join(self.order)}"
+        return loaded + Loaded((EntryChange("trip policy", "(order)", CHANGED, (difference,)),))
 
 
 def export_documents() -> dict[str, Document]:

@@ -79,10 +79,17 @@ class ApiClient:
         """Return the JSON at `path`: an object, or an array if `kind` is `list`."""
         return self._request("GET", path, kind, query, seconds=seconds)
 
-    def send(self, method: str, path: str, body: Query, query: Query | None = None) -> Document:
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Query,
+        query: Query | None = None,
+        seconds: float = REQUEST_SECONDS,
+    ) -> Document:
         """Send a change; an idempotency key makes the retry after a lost response safe."""
         values = {name: value for name, value in body.items() if value is not None}
-        document: Document = self._request(method, path, dict, query, values)
+        document: Document = self._request(method, path, dict, query, values, seconds)
         self.has_changed = True
         return document
 

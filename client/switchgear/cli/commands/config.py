@@ -16,6 +16,8 @@ from switchgear.cli.parser import DRY_RUN, Commands, option, reason_option
 PATH = "/configuration/"
 SCHEMA_FOLDER = "schema"
 MARKS = {"new": ("+ ", "good"), "changed": ("~ ", "warn"), "kept": ("= ", "quiet")}
+LOAD_SECONDS = 35.0
+"""Timeout of a load or comparison. The console itself gives up after 25 s."""
 MAX_FILE_BYTES = 4 * 1024 * 1024
 _FILE_NAME = re.compile(r"[a-z0-9_-]{1,60}\.(yaml|schema\.json)")
 
@@ -97,7 +99,8 @@ def load_files(call: CommandContext) -> int:
     if not call.args.yes:
         _confirm(call)
     body = {"files": files, "keep_edited": call.args.keep_edited, "plan": plan["plan"]}
-    loaded = call.console.send("POST", PATH, {**body, "reason": call.args.reason})
+    body["reason"] = call.args.reason
+    loaded = call.console.send("POST", PATH, body, seconds=LOAD_SECONDS)
     waiting = [one for one in loaded["changes"] if one["approval"]]
     if not call.print_json(loaded):
         call.screen.line(StyledText("✔ ", "good"), f"Loaded: {_describe_counts(loaded)}.")
@@ -110,7 +113,7 @@ def load_files(call: CommandContext) -> int:
 def _compare(call: CommandContext, files: Mapping[str, str]) -> Document:
     body = {"files": files, "keep_edited": call.args.keep_edited}
     has_changed = call.console.has_changed
-    plan = call.console.send("POST", f"{PATH}diff", body)
+    plan = call.console.send("POST", f"{PATH}diff", body, seconds=LOAD_SECONDS)
     call.console.has_changed = has_changed  # A comparison changes nothing.
     return plan
 

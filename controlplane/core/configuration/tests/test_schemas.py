@@ -92,14 +92,15 @@ def test_unknown_key_that_the_loader_refuses_is_refused_by_the_schema():
 
     for name, text in {**shipped, **TEXTS}.items():
         document, schema = read(name, text), validator(name)
-        shapes = {(str(path[-1:]), len(path)): path for path in mappings(document)}
+        # One entry of each part stands for the others.
+        shapes = {(path[:1], len(path), path[2:]): path for path in mappings(document)}
         for path in shapes.values():
             wrong = with_unknown_key(document, path)
             if is_refused(name, wrong):
                 tried += 1
                 assert not schema.is_valid(wrong), (name, path)
 
-    assert tried > 60
+    assert tried > 40
 
 
 @pytest.mark.parametrize(
