@@ -104,3 +104,4 @@ def test_page_says_what_is_counted(tmp_path):
 
     assert "minutes in which at least 99 % of events are good" in shown
     assert "0.5 % of minutes" in shown
+    assert "labels: team=identity, tier=one two" in shown
