@@ -8,7 +8,7 @@ from controlplane.core import json_values
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import as_role
 from slo.models import Sli, Slo
-from slo.objectives import documents
+from slo.objectives import documents, metadata
 from slo.objectives.openslo import parser, services
 
 from .factories import slo
@@ -51,6 +51,12 @@ WORDS = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), m
     lambda text: not import_errors(text)
 )
 
+NAMES = st.sampled_from(["", "Good minutes", "\ucc3e\uae30: yes", "1"])
+LABELS = st.dictionaries(
+    st.sampled_from(["team", "example.com/tier", "\ud300"]),
+    st.one_of(NAMES, st.lists(NAMES, min_size=1, max_size=3)),
+)
+
 
 def import_errors(text):
     errors = {}
@@ -81,6 +87,11 @@ def slos(draw):
             "owner": draw(WORDS),
             "service": service,
             "runbook_url": draw(st.sampled_from(["", "https://wiki/x"])),
+            "slice_target": draw(st.sampled_from([None, 0.99, 0.5])),
+            "metadata": {
+                **{name: draw(NAMES) for name in metadata.TEXTS},
+                **{name: draw(LABELS) for name in metadata.MAPS},
+            },
         },
     )
 
