@@ -24,18 +24,24 @@ NOT_FOR_READERS = {
     *("PORT", "SECRET_KEY", "SWITCHGEAR_ADMIN_PASSWORD", "DJANGO_SETTINGS_MODULE"),
     *("PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"),
 }
+SERVERS = pytest.mark.xdist_group("servers")
 KEPT_OF_HOME = (".config/pip", ".npmrc", ".cache", ".npm")
 """Configuration and caches of package managers, which a page may use."""
 
 pytestmark = [pytest.mark.docs, pytest.mark.timeout(PAGE_SECONDS + 150)]
 
 
-def has_commands(page: str) -> bool:
-    try:
-        blocks = parse_page(read_page(page))
-    except InvalidPage:
-        return True  # Its test says what is wrong.
-    return any(block.language == "sh" and not block.not_run for block in blocks)
+def list_pages() -> Iterator[object]:
+    """Yield the pages with commands; xdist runs those with servers of fixed ports in one worker."""
+    for page in PAGES:
+        try:
+            blocks = parse_page(read_page(page))
+        except InvalidPage:  # Its test says what is wrong.
+            yield page
+            continue
+        if any(block.language == "sh" and not block.not_run for block in blocks):
+            has_server = any(block.background is not None for block in blocks)
+            yield pytest.param(page, marks=[SERVERS] if has_server else [])
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +90,7 @@ def environment(installation: Installation, tmp_path: Path) -> dict[str, str]:
     return {**kept, **pip, "HOME": str(home), "PATH": path, "TMPDIR": str(tmp_path)}
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if has_commands(page)])
+@pytest.mark.parametrize("page", list(list_pages()))
 def test_the_commands_of_a_page_work(
     page: str,
     installation: Installation,
