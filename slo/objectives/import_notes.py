@@ -1,6 +1,6 @@
 """Errors and remarks collected while documents of other tools are converted. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -28,6 +28,12 @@ class ImportNotes:
         for name, reason in names.items():
             if fields.get(name):
                 self.remark(f"{place}.{name}", f"Ignored: {reason}")
+
+    def drop_unknown(self, place: str, fields: Mapping[str, Any], known: Collection[str]) -> None:
+        """Add a remark for each field that is not in `known`."""
+        for name in fields:
+            if name not in known:
+                self.remark(f"{place}.{name}", "Ignored: an unknown field.")
 
     def read_percent(self, raw: Any, place: str) -> int | float:
         """Return a percentage as a share; 0.5 after an error."""

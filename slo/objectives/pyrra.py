@@ -27,6 +27,15 @@ DROPPED_ALERTING = {
     "name": "alerts are named after their SLO.",
     "absentName": "SLOs without data are unknown, and shown so.",
 }
+DROPPED = {"partial_response_strategy": "it is an option of Thanos."}
+FIELDS = {
+    "spec": ("target", "window", "description", "indicator", "alerting", *DROPPED),
+    "indicator": ("ratio", "latency", *UNSUPPORTED),
+    "ratio": ("errors", "total", "grouping"),
+    "latency": ("success", "total", "grouping"),
+    "alerting": ("disabled", "burnrates", "absent", *DROPPED_ALERTING),
+}
+"""The fields of each part of a resource."""
 WINDOWS = ((60, 5, 14, PAGE), (360, 30, 7, PAGE), (1440, 120, 2, TICKET), (5760, 360, 1, TICKET))
 """Pyrra's rules for 28 days: long and short window in minutes, burn rate, severity."""
 REFERENCE_DAYS = 28
@@ -70,7 +79,8 @@ def read_document(
         **_read_indicator(notes, as_mapping(spec.get("indicator")), f"{at}.indicator", server),
     }
     notes.drop(f"{place}.metadata", metadata, {"namespace": "SLOs have none."})
-    notes.drop(at, spec, {"partial_response_strategy": "it is an option of Thanos."})
+    notes.drop(at, spec, DROPPED)
+    notes.drop_unknown(at, spec, FIELDS["spec"])
     if len(notes.errors) == errors_before:
         yield place, name, fields
 
@@ -89,12 +99,14 @@ def _read_days(notes: ImportNotes, raw: Any, place: str) -> int:
 def _read_indicator(
     notes: ImportNotes, indicator: Mapping[str, Any], place: str, server: str
 ) -> dict[str, Any]:
+    notes.drop_unknown(place, indicator, FIELDS["indicator"])
     for name, message in UNSUPPORTED.items():
         if indicator.get(name):
             notes.wrong(f"{place}.{name}", message)
             return {}
     kind, counted = ("latency", "success") if indicator.get("latency") else ("ratio", "errors")
     metrics, at = as_mapping(indicator.get(kind)), f"{place}.{kind}"
+    notes.drop_unknown(at, metrics, FIELDS[kind])
     selectors = {}
     for name in (counted, "total"):
         metric = as_mapping(metrics.get(name)).get("metric")
@@ -135,6 +147,7 @@ def _read_rules(
 ) -> list[dict[str, Any]]:
     """Return Pyrra's rules scaled to the period, without those that can never fire."""
     notes.drop(f"{place}.alerting", alerting, DROPPED_ALERTING)
+    notes.drop_unknown(f"{place}.alerting", alerting, FIELDS["alerting"])
     if alerting.get("absent") is not False and alerting:
         notes.remark(f"{place}.alerting.absent", "Ignored: an SLO without data is unknown.")
     if alerting.get("disabled") or alerting.get("burnrates") is False:

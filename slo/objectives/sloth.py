@@ -26,6 +26,15 @@ DROPPED_ALERTING = {
     "name": "alerts are named after their SLO.",
     "labels": "routes choose the recipients of alerts.",
 }
+FIELDS = {
+    "spec": ("version", "service", "labels", "slos", "slo_plugins"),
+    "slo": ("name", "description", "objective", "labels", "sli", "alerting", "plugins"),
+    "sli": ("events", *UNSUPPORTED),
+    "events": ("error_query", "total_query"),
+    "alerting": ("name", "labels", "annotations", "page_alert", "ticket_alert"),
+    "alert": ("disable", "labels", "annotations"),
+}
+"""The fields of each part of a spec."""
 RUNBOOK_ANNOTATIONS = ("runbook_url", "runbook")
 SEVERITIES = {"page_alert": PAGE, "ticket_alert": TICKET}
 
@@ -52,6 +61,7 @@ def read_document(
         notes.wrong(f"{at}.slos", "Must be a list with at least one SLO.")
         return
     notes.drop(at, _snake_case(spec), {"slo_plugins": "plugins run in Sloth alone."})
+    notes.drop_unknown(at, _snake_case(spec), FIELDS["spec"])
     for number, raw in enumerate(slos):
         here = f"{at}.slos.{number}"
         one = _snake_case(as_mapping(raw))
@@ -71,6 +81,7 @@ def _read_slo(
     notes: ImportNotes, one: Mapping[str, Any], place: str, server: str
 ) -> dict[str, Any]:
     notes.drop(place, one, {"plugins": "plugins run in Sloth alone."})
+    notes.drop_unknown(place, one, FIELDS["slo"])
     notes.remark(place, f"A period of {WINDOW_DAYS} days was assumed; Sloth files have none.")
     target = notes.read_percent(one.get("objective"), f"{place}.objective")
     alerting = _snake_case(as_mapping(one.get("alerting")))
@@ -91,13 +102,15 @@ def _read_source(
     notes: ImportNotes, sli: Mapping[str, Any], place: str, server: str
 ) -> dict[str, Any]:
     at = f"{place}.sli"
+    notes.drop_unknown(at, sli, FIELDS["sli"])
     for name, message in UNSUPPORTED.items():
         if sli.get(name):
             notes.wrong(f"{at}.{name}", message)
             return {}
     events = _snake_case(as_mapping(sli.get("events")))
+    notes.drop_unknown(f"{at}.events", events, FIELDS["events"])
     queries = {}
-    for name in ("error_query", "total_query"):
+    for name in FIELDS["events"]:
         text = events.get(name)
         query = prometheus_queries.remove_rates(text) if isinstance(text, str) else None
         if query is None:
@@ -117,6 +130,7 @@ def _read_rules(
 ) -> list[dict[str, Any]]:
     """Return the workbook's rules, which Sloth has too, without those of disabled alerts."""
     notes.drop(place, alerting, DROPPED_ALERTING)
+    notes.drop_unknown(place, alerting, FIELDS["alerting"])
     for name in as_mapping(alerting.get("annotations")):
         if name not in RUNBOOK_ANNOTATIONS:
             message = "Ignored: messages have texts of their own."
@@ -127,6 +141,7 @@ def _read_rules(
         if not alert.get("disable"):
             wanted.add(severity)
         notes.drop(f"{place}.{name}", alert, {"labels": reason, "annotations": reason})
+        notes.drop_unknown(f"{place}.{name}", alert, FIELDS["alert"])
     found = rules.reachable_rules("workbook", Decimal(str(target)), WINDOW_DAYS)
     return [rule for rule in found if rule["severity"] in wanted]
 

@@ -293,3 +293,24 @@ def test_errors_of_all_documents_are_reported_together():
 
 def test_same_name_twice_is_refused():
     assert errors_of(f"{PYRRA}\n---\n{PYRRA}") == ["documents.1"]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        (SLOTH, "owner"),
+        (SLOTH, "slos.0.tier"),
+        (SLOTH, "slos.0.sli.period"),
+        (SLOTH, "slos.0.sli.events.offset"),
+        (SLOTH, "slos.0.alerting.silent"),
+        (SLOTH, "slos.0.alerting.page_alert.after"),
+        (PYRRA, "spec.performance_over_accuracy"),
+        (PYRRA, "spec.indicator.native"),
+        (PYRRA, "spec.indicator.ratio.offset"),
+        (LATENCY, "spec.alerting.severities"),
+    ],
+)
+def test_unknown_field_has_a_remark(text, path):
+    remarks = parse(changed(text, path, True)).remarks
+
+    assert f"documents.0.{path}: Ignored: an unknown field." in remarks
