@@ -83,6 +83,6 @@ def test_what_a_page_links_to_is_there(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_each_page_tells_of_its_trap(page: Path) -> None:
+def test_each_page_names_its_pitfalls(page: Path) -> None:
     if page.stem != "README":
-        assert re.search(r"^## (Its|Their) traps?$", page.read_text(), re.MULTILINE)
+        assert re.search(r"^## Pitfalls?$", page.read_text(), re.MULTILINE)
