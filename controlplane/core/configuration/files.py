@@ -12,6 +12,8 @@ from controlplane.core.json_values import Errors, add_error
 MAX_FILE_BYTES = 4 * 1024 * 1024
 MAX_NUMBER_LENGTH = 100
 BOOLEAN, TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
+MAX_DEPTH = 100
+"""Levels of lists and mappings. libyaml's loader recurses, and a full stack ends the process."""
 MAX_NODES = 500_000
 """Values in a document, where each reference counts as often as what it refers to."""
 NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
@@ -65,10 +67,30 @@ def parse_documents(name: str, text: str, errors: Errors) -> list[Any]:
 
 def _load_documents(name: str, text: str, loader: Any, errors: Errors) -> list[Any]:
     try:
+        if loader is _FastLoader:
+            _require_limits(text)
         return list(yaml.load_all(text, Loader=loader))
     except (yaml.YAMLError, RecursionError, ValueError, OverflowError) as error:
         add_error(errors, name, " ".join(str(error).split()))
         return []
+
+
+def _require_limits(text: str) -> None:
+    """Raise an error if a text has too many values, or too many levels.
+
+    libyaml's parser needs neither memory nor stack for them, unlike its loader.
+    """
+    depth = nodes = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        nodes += isinstance(event, yaml.NodeEvent)
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        if depth > MAX_DEPTH:
+            raise _problem(f"more than {MAX_DEPTH} levels of lists and mappings", event)
+        if nodes > MAX_NODES:
+            raise _problem(f"more than {MAX_NODES:,} values", event)
 
 
 class _StrictConstructor:
@@ -126,8 +148,8 @@ def _count_nodes(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-def _problem(text: str, node: yaml.Node) -> yaml.MarkedYAMLError:
-    return yaml.MarkedYAMLError(problem=text, problem_mark=node.start_mark)
+def _problem(text: str, at: yaml.Node | yaml.Event) -> yaml.MarkedYAMLError:
+    return yaml.MarkedYAMLError(problem=text, problem_mark=at.start_mark)
 
 
 def _construct_mapping(loader: Any, node: yaml.MappingNode) -> Any:
