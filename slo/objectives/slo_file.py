@@ -15,7 +15,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.configuration.files import parse_document
 from controlplane.core.configuration.readers import CHANGED, KEPT, NEW, SAME, EntryChange, Loaded
 from controlplane.core.configuration.services import find_manual_edits
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, TICKET, json_number
@@ -222,7 +222,9 @@ def load_slo_file(
         changes.append(EntryChange("SLO", name, outcome, lines, by_hand))
         if not dry_run:
             _, row = services.write_slo(name, after, now)
-            audit_rows += [row] if row else []
+            if row is None or row["before"] != before:
+                raise Conflict(f"Someone else just changed {name}. Compare again.")
+            audit_rows.append(row)
     elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - parsed.slos.keys()))
     return Loaded(tuple(changes), parsed.remarks, elsewhere, audit_rows)
 

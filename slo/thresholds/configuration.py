@@ -15,6 +15,7 @@ from controlplane.core.configuration.comparison import (
 from controlplane.core.configuration.readers import REASON, Loaded
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
+from controlplane.core.errors import Conflict
 from controlplane.core.json_values import Errors
 from controlplane.core.threshold_metrics import ABOVE, COMPARISONS
 from slo.models import ThresholdRule
@@ -56,7 +57,9 @@ def load_file(
     found.require_valid()
     audit_rows: list[dict[str, Any]] = []
     for one in found.writes if not dry_run else ():
-        services.write_rule(one.name, one.after, now)
+        _, before = services.write_rule(one.name, one.after, now)
+        if before != one.before:
+            raise Conflict(f"Someone else just changed {one.name}. Compare again.")
         audit_rows.append(services.audit_change(one.name, one.before, one.after, REASON))
     return found.result(present, audit_rows)
 

@@ -10,7 +10,7 @@ import structlog
 from django.conf import settings
 from django.db import transaction
 
-from controlplane.core import canonical
+from controlplane.core import canonical, provision
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
@@ -86,6 +86,8 @@ def load_texts(
     errors: dict[str, list[str]] = {}
     loaded = Loaded()
     with transaction.atomic():
+        if not dry_run:
+            provision.take_lock()  # Loads run one after another, so that each keeps to its plan.
         for reader in READERS.values():
             own = {name: texts[name] for name in reader.files if name in texts}
             if not own:
