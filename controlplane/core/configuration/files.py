@@ -148,7 +148,7 @@ def _count_nodes(node: yaml.Node, known: dict[int, int]) -> int:
     return known[id(node)]
 
 
-def _problem(text: str, at: yaml.Node | yaml.Event) -> yaml.MarkedYAMLError:
+def _problem(text: str, at: Any) -> yaml.MarkedYAMLError:
     return yaml.MarkedYAMLError(problem=text, problem_mark=at.start_mark)
 
 

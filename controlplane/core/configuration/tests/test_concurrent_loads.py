@@ -1,4 +1,4 @@
-"""Loads at the same time: one waits for the other, and a plan that is outdated by then is refused."""
+"""Loads at the same time: one waits for the other, and then its outdated plan is refused."""
 
 import threading
 
