@@ -43,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         manifest = make_manifest(options)
         unknown = sorted({*options.only, *options.skip} - CHECKS.keys())
         if unknown:
-            raise ManifestError(f"There is no check {', '.join(unknown)}; --list names them.")
+            raise ManifestError(f"Unknown check: {', '.join(unknown)}. To list all checks: --list")
         require_answer(manifest)
     except (ManifestError, NoResponse) as error:
         sys.stderr.write(f"ofrep-conformance: {error}\n")
@@ -96,7 +96,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--other-context", metavar="JSON", help="a context that gives some flag another value")
     add("--timeout", type=float, metavar="SECONDS", help="for each response; 5 if not given")
     add("--only", action="append", default=[], metavar="CHECK", help="run this check; repeatable")
-    add("--skip", action="append", default=[], metavar="CHECK", help="leave this check out")
+    add("--skip", action="append", default=[], metavar="CHECK", help="skip this check; repeatable")
     add("--strict", action="store_true", help="exit with 1 if a SHOULD fails, too")
     add("--verbose", "-v", action="store_true", help="show passed and skipped checks, too")
     add("--json", action="store_true", help="write the results as JSON")

@@ -37,7 +37,7 @@ class KnownFlag:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Everything that the suite has to know about a server.
+    """The address, credentials and known flags of a server.
 
     `unknown` is a key that no flag has. `other_context` should give some flag another value than
     `context` does. `origin` is the browser origin that CORS checks use.
@@ -79,7 +79,7 @@ def parse_manifest(raw: Any, url: str = "") -> Manifest:
     if not isinstance(listed, list) or len(listed) > MAX_FLAGS:
         raise ManifestError(f"flags must be a list of at most {MAX_FLAGS} flags.")
     if "url" not in fields:
-        raise ManifestError("Give the server's URL, as an argument or in the manifest.")
+        raise ManifestError("Name the server's URL, as an argument or in the manifest.")
     return validate(Manifest(**fields, flags=tuple(map(_parse_flag, listed))))
 
 

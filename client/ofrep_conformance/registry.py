@@ -68,7 +68,7 @@ def add_check(
 
     def register(function: Function) -> Function:
         if check_id in CHECKS:
-            raise ValueError(f"There are two checks {check_id}.")
+            raise ValueError(f"Two checks have the id {check_id}.")
         CHECKS[check_id] = Check(check_id, level, requirement, source, function)
         return function
 

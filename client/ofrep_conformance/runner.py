@@ -34,5 +34,5 @@ def run_check(check: Check, session: Session) -> CheckResult:
 
 
 def require_answer(manifest: Manifest) -> None:
-    """Raise :class:`NoResponse` if nothing answers at the server's address."""
+    """Raise :class:`NoResponse` if no server responds at the address."""
     Session(manifest).evaluate_all()

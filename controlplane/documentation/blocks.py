@@ -110,7 +110,7 @@ def _check(block: Block) -> None:
     if not block.language:
         raise InvalidPage(f"{where}: name the block's language; `text` for output")
     if block.language in {"bash", "shell", "console", "shell-session"}:
-        raise InvalidPage(f"{where}: commands belong into a block of type `sh`")
+        raise InvalidPage(f"{where}: put commands into a block of type `sh`")
     if block.language != "sh":
         if set(names) & set(MARKERS):
             raise InvalidPage(f"{where}: only blocks of type `sh` take markers")

@@ -40,7 +40,7 @@ def main(arguments: list[str]) -> int:
 
 
 def build(folder: Path, sources: str, *, is_strict: bool) -> int:
-    """Build the site and put it into the place of `folder`; return an exit code."""
+    """Build the site and replace `folder` with it; return an exit code."""
     os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
     try:
         from mkdocs.commands.build import build as build_site

@@ -19,7 +19,7 @@ INCLUDED = {
 }
 """Files outside `docs/` that the site has, by their place on it."""
 IS_PUBLISHED = "DOCS_PUBLISHED" in os.environ
-"""True for the site on the internet: it has several versions, and no console beside it."""
+"""True for the public site, which has several versions and no console beside it."""
 
 _generated: dict[str, str] = {}
 

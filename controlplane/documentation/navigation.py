@@ -1,4 +1,4 @@
-"""Patterns in the site's navigation, such as `adr/*.md`, which stand for all pages they match."""
+"""Patterns in the site's navigation, such as `adr/*.md`, replaced by the pages they match."""
 
 from collections.abc import Collection, Sequence
 from pathlib import PurePosixPath

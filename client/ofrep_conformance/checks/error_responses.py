@@ -24,7 +24,7 @@ TARGETING_KEY_MISSING = "TARGETING_KEY_MISSING"
 
 
 def some_key(session: Session) -> str:
-    """Return the key of a known flag; skip the check without any."""
+    """Return the key of a known flag; skip the check if there is none."""
     if not session.manifest.flags:
         raise Skip("the manifest names no flag")
     return session.manifest.flags[0].key
@@ -115,7 +115,10 @@ def check_parse_error(session: Session) -> Iterator[str]:
 
 
 @add_check(
-    "errors.invalid-context", Level.MUST, "A context that is no object gives 400.", FAILURE_SOURCE
+    "errors.invalid-context",
+    Level.MUST,
+    "A context that is not an object gives 400.",
+    FAILURE_SOURCE,
 )
 def check_invalid_context(session: Session) -> Iterator[str]:
     for context in ([1], "user-1", 7):
@@ -126,7 +129,7 @@ def check_invalid_context(session: Session) -> Iterator[str]:
 @add_check(
     "errors.invalid-context-code",
     Level.SHOULD,
-    "The errorCode for a context that is no object is INVALID_CONTEXT.",
+    "The errorCode for a context that is not an object is INVALID_CONTEXT.",
     CODES_SOURCE,
 )
 def check_invalid_context_code(session: Session) -> Iterator[str]:
@@ -137,7 +140,7 @@ def check_invalid_context_code(session: Session) -> Iterator[str]:
 @add_check(
     "errors.targeting-key-type",
     Level.SHOULD,
-    "A targeting key that is no string gives 400 with INVALID_CONTEXT.",
+    "A targeting key that is not a string gives 400 with INVALID_CONTEXT.",
     "openapi.yaml, schema of the context",
 )
 def check_targeting_key_type(session: Session) -> Iterator[str]:
@@ -150,7 +153,7 @@ def check_targeting_key_type(session: Session) -> Iterator[str]:
 @add_check(
     "errors.targeting-key-missing",
     Level.MUST,
-    "A flag that needs a targeting key gives 400 with TARGETING_KEY_MISSING without one.",
+    "Without its targeting key, a flag gives 400 with TARGETING_KEY_MISSING.",
     CODES_SOURCE,
 )
 def check_targeting_key_missing(session: Session) -> Iterator[str]:
@@ -207,7 +210,7 @@ def check_bulk_failure_body(session: Session) -> Iterator[str]:
 @add_check(
     "errors.bulk-invalid-context",
     Level.MUST,
-    "Bulk: a context that is no object gives 400.",
+    "Bulk: a context that is not an object gives 400.",
     BULK_SOURCE,
 )
 def check_bulk_invalid_context(session: Session) -> Iterator[str]:

@@ -19,7 +19,7 @@ REASON_TYPES = "OpenFeature specification, types: resolution reason"
 
 
 def evaluate_known(session: Session) -> Iterator[tuple[KnownFlag, FlagResponse]]:
-    """Evaluate each flag of the manifest; skip the check without any."""
+    """Evaluate each flag of the manifest; skip the check if there is none."""
     if not session.manifest.flags:
         raise Skip("the manifest names no flag")
     for flag in session.manifest.flags:

@@ -22,7 +22,7 @@ def evaluated_path(session: Session) -> str:
 
 
 def find_aftermath(session: Session) -> Iterator[str]:
-    """Yield a problem if the server answers no longer."""
+    """Yield a problem if the server no longer responds."""
     response = session.evaluate_all()
     if response.status >= 500:
         yield f"afterwards a bulk evaluation gives {response.status}"
@@ -77,7 +77,9 @@ def check_invalid_utf8(session: Session) -> Iterator[str]:
         yield from (f"{path}: {each}" for each in find_status_problems(response, *REFUSALS))
 
 
-@add_check("http.large-body", Level.MUST, "A body of 1 MiB gives no 5xx and stops nothing.", ROBUST)
+@add_check(
+    "http.large-body", Level.MUST, "A body of 1 MiB gives no 5xx; requests still work.", ROBUST
+)
 def check_large_body(session: Session) -> Iterator[str]:
     context = {**session.manifest.context, "large": "x" * LARGE_BODY_BYTES}
     yield from find_crashes(session.post(evaluated_path(session), {"context": context}))
@@ -85,7 +87,7 @@ def check_large_body(session: Session) -> Iterator[str]:
 
 
 @add_check(
-    "http.deep-body", Level.MUST, "Deeply nested JSON gives no 5xx and stops nothing.", ROBUST
+    "http.deep-body", Level.MUST, "Deeply nested JSON gives no 5xx; requests still work.", ROBUST
 )
 def check_deep_body(session: Session) -> Iterator[str]:
     nested = b"[" * NESTED_LISTS + b"]" * NESTED_LISTS
@@ -104,7 +106,7 @@ def check_null_context(session: Session) -> Iterator[str]:
 @add_check(
     "http.unfinished-body",
     Level.MUST,
-    "A request whose body never arrives holds up no other.",
+    "A request whose body never arrives doesn't block others.",
     "a server has more than one client",
 )
 def check_unfinished_body(session: Session) -> Iterator[str]:
@@ -115,7 +117,7 @@ def check_unfinished_body(session: Session) -> Iterator[str]:
 @add_check(
     "http.concurrent",
     Level.MUST,
-    f"{CONCURRENT_REQUESTS} requests at the same time give the same answer, or 429.",
+    f"{CONCURRENT_REQUESTS} concurrent requests give the same response, or 429.",
     "a server has more than one client",
 )
 def check_concurrent(session: Session) -> Iterator[str]:
@@ -139,7 +141,7 @@ def check_concurrent(session: Session) -> Iterator[str]:
 def check_retry_after(session: Session) -> Iterator[str]:
     refusals = [each for each in send_concurrently(session) if each.status == 429]
     if not refusals:
-        raise Skip(f"{CONCURRENT_REQUESTS} requests at the same time gave no 429")
+        raise Skip(f"{CONCURRENT_REQUESTS} concurrent requests gave no 429")
     if any("retry-after" not in response.headers for response in refusals):
         yield "Retry-After is missing"
 

@@ -16,7 +16,7 @@ OTHER = '"ofrep-conformance-other"'
 
 
 def fetch_etag(session: Session) -> str:
-    """Return the ETag of a bulk evaluation; skip the check without one."""
+    """Return the ETag of a bulk evaluation; skip the check if there is none."""
     etag = session.evaluate_all().headers.get("etag", "")
     if not etag:
         raise Skip("bulk evaluations have no ETag")

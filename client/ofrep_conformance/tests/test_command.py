@@ -105,7 +105,7 @@ def test_list_names_every_check(capsys: pytest.CaptureFixture[str]) -> None:
         (["http://127.0.0.1:9", "--header", "nonsense"], "must be 'NAME: VALUE'"),
         (["http://127.0.0.1:9", "--flag", "dark-mode"], "must be KEY=VALUE"),
         (["http://127.0.0.1:9", "--context", "{"], "is not JSON"),
-        (["http://127.0.0.1:9", "--only", "single.nothing"], "There is no check single.nothing"),
+        (["http://127.0.0.1:9", "--only", "single.nothing"], "Unknown check: single.nothing"),
         (["http://127.0.0.1:9", "--timeout", "0"], "timeout must be above 0"),
         (["http://127.0.0.1:9", "--manifest", "/nowhere.toml"], "/nowhere.toml"),
     ],

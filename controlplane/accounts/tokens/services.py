@@ -33,8 +33,8 @@ SERVICE = re.compile(r"(?!token:)[^\s/]{1,120}")
 USE_NOTED_EVERY = timedelta(minutes=1)
 ADMIN_POWERS = {
     "config:read": "It can read people's addresses in the targets.",
-    "config:write": "It can change everything that configuration files declare, also targets and"
-    " trip policies.",
+    "config:write": "It can change everything that configuration files declare, including targets"
+    " and trip policies.",
     "dlq:write": "Because its owner is an admin, it can also read unredacted dead letters.",
     "slo:write": "Because its owner is an admin, it can also register Prometheus servers, at any"
     " address that PROMETHEUS_ALLOW allows.",

@@ -15,7 +15,7 @@ BOOLEAN, TEXT = "tag:yaml.org,2002:bool", "tag:yaml.org,2002:str"
 MAX_DEPTH = 100
 """Levels of lists and mappings. libyaml's loader recurses, and a full stack ends the process."""
 MAX_NODES = 500_000
-"""Values in a document, where each reference counts as often as what it refers to."""
+"""Maximum number of values in a document, with references expanded."""
 NUMBERS = frozenset({"tag:yaml.org,2002:int", "tag:yaml.org,2002:float"})
 
 

@@ -18,7 +18,7 @@ from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, mutation
 
 FILES_HELP = "Texts of configuration files (YAML) by name: `switches.yaml`, `rules.yaml`, …"
-KEEP_HELP = "Leave entries alone that were edited in the console since they were loaded."
+KEEP_HELP = "Keep entries that were edited in the console since they were loaded."
 
 
 class ConfigurationFilesShape(serializers.Serializer[Any]):
@@ -80,7 +80,7 @@ class ConfigurationView(ApiView):
 
     @extend_schema(responses=ConfigurationFilesShape)
     def get(self, request: Request) -> Response:
-        """Export the present configuration as files, without secrets; loading them changes nothing.
+        """Export the current configuration as files, without secrets; loading them changes nothing.
 
         The files have people's e-mail addresses, which other tokens can't read.
         """

@@ -124,7 +124,7 @@ def digest_plan(texts: Mapping[str, str], loaded: Loaded) -> str:
 
 
 def export_texts() -> dict[str, str]:
-    """Return the present configuration as texts by file name; secrets are left out.
+    """Return the current configuration as texts by file name; secrets are left out.
 
     Loading it changes nothing.
     """

@@ -33,7 +33,7 @@ def register(commands: Commands) -> None:
     config.add(
         "export",
         export_files,
-        "write the present configuration as files, without secrets",
+        "write the current configuration as files, without secrets",
         folder,
     )
     config.add(
@@ -50,10 +50,10 @@ def register(commands: Commands) -> None:
         "load all files or none, after showing the changes",
         folder,
         keep,
-        option("--yes", action="store_true", help="don't ask before the load"),
+        option("--yes", action="store_true", help="load without confirmation"),
         reason_option("reason for the audit trail", required=False),
         DRY_RUN,
-        details="Entries that are in no file stay. Safety rules wait for a second person.",
+        details="Entries that are in no file stay. Safety rules need a second person's approval.",
     )
 
 
@@ -138,9 +138,9 @@ def _read_folder(folder: Path) -> dict[str, str]:
 
 
 def _confirm(call: CommandContext) -> None:
-    """Ask on the terminal; raise :class:`CommandExit` unless the person says yes."""
+    """Ask for confirmation on the terminal; raise :class:`CommandExit` unless it is given."""
     if call.screen.as_json or not sys.stdin.isatty():
-        raise exits.make_usage_exit("Add --yes to load without a question. Nothing was loaded.")
+        raise exits.make_usage_exit("Nothing was loaded. Add --yes to load without confirmation.")
     call.screen.note("Load these changes? [y/N]")
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise exits.make_exit(exits.FAILED, "not-confirmed", "Nothing was loaded.")

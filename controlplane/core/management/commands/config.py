@@ -39,16 +39,16 @@ class Command(ShellCommand):
             "--dry-run", action="store_true", help="print what would change, without changing it"
         )
         diff = commands.add_parser(
-            "diff", help="print what a load would change; exit code 1 if anything"
+            "diff", help="print what a load would change; exit with 1 if anything would"
         )
         diff.add_argument("folder", type=Path, metavar="DIR")
         for one in (load, diff):
             one.add_argument(
                 "--keep-edited",
                 action="store_true",
-                help="keep objects that were edited in the console since they were loaded",
+                help="keep entries that were edited in the console since they were loaded",
             )
-        export = commands.add_parser("export", help="write the present configuration as files")
+        export = commands.add_parser("export", help="write the current configuration as files")
         export.add_argument("folder", metavar="DIR", help="- prints all files")
         schema = commands.add_parser("schema", help="write the JSON Schemas of the files")
         schema.add_argument("folder", type=Path, metavar="DIR")

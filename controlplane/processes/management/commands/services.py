@@ -10,7 +10,7 @@ from controlplane.environment import Environment
 
 
 class Command(ShellCommand):
-    help = "Print the URLs of PostgreSQL and Redis, also of the bundled ones while they run."
+    help = "Print the URLs of PostgreSQL and Redis; the bundled ones must be running."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
