@@ -84,13 +84,13 @@ def answer_flag(
     `record_check` is called with the switch that blocks the flag, or with None.
     """
     copy = current_copy(state)
-    if key not in state.known and key not in copy.entries:
-        unknown = _error_body(FLAG_NOT_FOUND, f"The switch {key} is not registered.", key=key)
-        return answer_json(404, unknown, NO_STORE)
     try:
         targeting_key = _targeting_key(body)
     except BadRequest as error:
         return answer_json(400, _error_body(error.code, error.detail, key=key), NO_STORE)
+    if key not in state.known and key not in copy.entries:
+        unknown = _error_body(FLAG_NOT_FOUND, f"The switch {key} is not registered.", key=key)
+        return answer_json(404, unknown, NO_STORE)
     evaluation = flags.evaluate_flag(copy, key, targeting_key, state.expiry_time())
     record_check(None if evaluation["value"] else evaluation["metadata"]["switch"])
     return answer_json(200, evaluation, *_version_headers(state, copy), NO_STORE)

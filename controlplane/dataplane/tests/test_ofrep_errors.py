@@ -64,6 +64,7 @@ def test_body_that_is_not_a_request_is_named_as_what_it_is(body: bytes, code: st
     whole = ofrep.answer_error(refused.value)
     assert whole[0] == 400
     assert {"key": "feature:export", **content(whole)} == content(response)
+    assert ofrep.answer_flag(state, body, "feature:nobody")[0] == 400
 
 
 @pytest.mark.parametrize(
