@@ -72,7 +72,7 @@ def _name_switches(taken: Sequence[tuple[str, dict[str, str]]], scope: str) -> C
             continue
         entries[switch_id], names[switch_id] = _shorten(switch_id, fields, remarks), name
         if key != name:
-            remarks.append(f"{name}: became {switch_id}; keys can't have its other signs.")
+            remarks.append(f"{name}: became {switch_id}; keys can't have its other characters.")
     if errors:
         raise InvalidInput(errors)
     return ConvertedFlags(dict(sorted(entries.items())), tuple(remarks))
