@@ -7,6 +7,8 @@ from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from controlplane.core.console_urls import DOCUMENTATION_PATH
+
 register = template.Library()
 
 CURRENT = mark_safe(' aria-current="page"')
@@ -24,6 +26,12 @@ def current(context: dict[str, Any], section: str) -> SafeString | str:
     htmx = getattr(request, "htmx", None)
     path = (htmx and htmx.current_url_abs_path) or request.path
     return CURRENT if find_section(path) == section else ""
+
+
+@register.simple_tag
+def documentation_url(page: str = "") -> str:
+    """Return the path of a page of the documentation, such as `recover/`; it has no URL pattern."""
+    return f"{DOCUMENTATION_PATH}{page}"
 
 
 @register.simple_tag
