@@ -41,7 +41,7 @@ class SloBody(EmptyBody):
     min_events = serializers.JSONField(required=False)
     slice_target = serializers.JSONField(
         required=False,
-        help_text="Count minutes instead of events: a minute is good from this share on, 0.99.",
+        help_text="Count minutes instead of events: a minute is good at this share, such as 0.99.",
     )
     actions = ActionsField(required=False)
     source = SourceField(required=False)  # type: ignore[assignment]

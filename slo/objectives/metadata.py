@@ -16,7 +16,7 @@ MAX_LABELS = 100
 MAX_NAME_LENGTH = 320
 MAX_VALUE_LENGTH = 2000
 MAX_VALUES = 50
-"""Most values of one label, which OpenSLO allows to be a list."""
+"""Maximum number of values of one label, which can be a list in OpenSLO."""
 
 
 def read_metadata(raw: Any, errors: Errors) -> dict[str, Any]:

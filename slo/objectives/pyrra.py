@@ -25,7 +25,7 @@ UNSUPPORTED = {
 }
 DROPPED_ALERTING = {
     "name": "alerts are named after their SLO.",
-    "absentName": "SLOs without data are unknown, and shown so.",
+    "absentName": "SLOs without data are shown as unknown.",
 }
 DROPPED = {"partial_response_strategy": "it is an option of Thanos."}
 FIELDS = {

@@ -39,7 +39,7 @@ def build_schema() -> Schema:
         "error_rate": schemas.described(SHARE, "Target of the SLO SERVICE-error-rate: < 1%."),
         "burn_rate_alerts": schemas.list_of(
             {"anyOf": [_alert_schema(), schemas.text(help="1h burn rate > 14")]},
-            help="Rules of SLOs that have none of their own.",
+            help="Rules of SLOs without their own rules.",
         ),
         "slos": schemas.entries(_slo_schema(), f"^{names.NAME}$", "SLOs by name."),
     }

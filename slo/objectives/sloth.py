@@ -19,7 +19,7 @@ API_VERSION = "sloth.slok.dev/v1"
 WINDOW_DAYS = 30
 UNSUPPORTED = {
     "raw": "A ready-made ratio counts no events. Use events with an error and a total query.",
-    "plugin": "Plugins run in Sloth alone. Use events with an error and a total query.",
+    "plugin": "Plugins run only in Sloth. Use events with an error and a total query.",
     "denominator_corrected": "A corrected denominator can't be evaluated. Use plain events.",
 }
 DROPPED_ALERTING = {
@@ -133,7 +133,7 @@ def _read_rules(
     notes.drop_unknown(place, alerting, FIELDS["alerting"])
     for name in as_mapping(alerting.get("annotations")):
         if name not in RUNBOOK_ANNOTATIONS:
-            message = "Ignored: messages have texts of their own."
+            message = "Ignored: messages have their own texts."
             notes.remark(f"{place}.annotations.{name}", message)
     wanted, reason = set(), "routes choose the recipients of alerts."
     for name, severity in SEVERITIES.items():

@@ -1,4 +1,4 @@
-"""Parsing of SLO documents of other tools: OpenSLO, Sloth and Pyrra, mixed as you like. Pure."""
+"""Parsing of SLO documents of other tools: OpenSLO, Sloth and Pyrra, in any mix. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

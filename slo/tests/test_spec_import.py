@@ -58,7 +58,7 @@ def test_command_changes_nothing_on_a_dry_run_or_the_second_time(tmp_path):
     assert run_import(*files, "--dry-run")[0] == "search-errors: would be created"
     assert not Slo.objects.exists()
     run_import(*files)
-    assert run_import(*files)[0] == "search-errors: the same"
+    assert run_import(*files)[0] == "search-errors: unchanged"
 
 
 def test_command_names_the_field_that_does_not_fit(tmp_path):

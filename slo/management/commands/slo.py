@@ -116,7 +116,7 @@ class Command(ShellCommand):
             raise self._refusal(error) from error
         would = "would be " if options["dry_run"] else ""
         for name, outcome in outcomes.items():
-            self.line(f"{name}: {'the same' if outcome == SAME else would + outcome}")
+            self.line(f"{name}: {'unchanged' if outcome == SAME else would + outcome}")
         for remark in remarks:
             self.line(f"remark: {remark}")
 
