@@ -33,7 +33,10 @@ STYLES: Mapping[str, str] = {
 }
 _UNSAFE = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """Characters that control a terminal, reverse the text direction or can't be encoded."""
-INSTALL_HINT = "Tables need another package: pip install 'switchgear[cli]'. Or use --json."
+INSTALL_HINT = (
+    "Tables need the extra switchgear[cli]: in a checkout, pip install './client[cli]'."
+    " Or use --json."
+)
 
 
 class Screen:

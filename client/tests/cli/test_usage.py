@@ -110,7 +110,7 @@ def test_without_its_packages_it_says_what_to_install():
     for one in (result, watching):
         assert one.returncode == exits.USAGE
         assert one.stdout == ""
-        assert "pip install 'switchgear[cli]'" in one.stderr
+        assert "pip install './client[cli]'" in one.stderr
         assert len(one.stderr.strip().splitlines()) == 1
 
 

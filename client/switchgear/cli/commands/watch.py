@@ -9,8 +9,8 @@ from switchgear.cli.live.topic_board import TopicBoard
 from switchgear.cli.parser import Commands, option
 
 INSTALL_HINT = (
-    "Live updates need another package: pip install 'switchgear[cli]'. Or add --poll to poll every"
-    " 5 seconds."
+    "Live updates need the extra switchgear[cli]: in a checkout, pip install './client[cli]'."
+    " Or add --poll to poll every 5 seconds."
 )
 
 
