@@ -14,6 +14,7 @@ from slo.arithmetic.objective import PAGE, TICKET, json_number
 from slo.models.objective import PROMETHEUS, PUSH
 
 from . import prometheus_queries
+from .documents import MAX_DAYS
 from .import_notes import ImportNotes, as_mapping, read_labels
 from .rules import can_fire
 
@@ -90,8 +91,8 @@ def _read_days(notes: ImportNotes, raw: Any, place: str) -> int:
     text = str(raw)
     parts = _DURATION_PART.findall(text)
     days = sum(int(number) * UNIT_DAYS[unit] for number, unit in parts)
-    if not days or "".join(map("".join, parts)) != text:
-        notes.wrong(place, "Must be whole days, such as 4w or 30d.")
+    if not 0 < days <= MAX_DAYS or "".join(map("".join, parts)) != text:
+        notes.wrong(place, f"Must be 1 to {MAX_DAYS} whole days, such as 4w or 30d.")
         return REFERENCE_DAYS
     return days
 

@@ -244,6 +244,7 @@ def test_pyrra_without_alerts_has_no_rules(alerting):
         ("spec.target", "most", "documents.0.spec.target"),
         ("spec.window", "90m", "documents.0.spec.window"),
         ("spec.window", "", "documents.0.spec.window"),
+        ("spec.window", "99999y", "documents.0.spec.window"),
         ("spec.indicator", {}, "documents.0.spec.indicator.ratio.errors.metric"),
         (
             "spec.indicator",

@@ -112,7 +112,8 @@ def _read_unleash(flag: Flag, tags: set[str]) -> tuple[dict[str, str], bool]:
 def _list_unleash_tags(document: Mapping[str, Any]) -> dict[str, set[str]]:
     """Return the tags of an Unleash export by flag."""
     found: dict[str, set[str]] = {}
-    for raw in document.get("featureTags") or ():
+    listed = document.get("featureTags")
+    for raw in listed if isinstance(listed, list) else ():
         one = _as_mapping(raw)
         name, value = _text(one.get("featureName")), _text(one.get("tagValue") or one.get("value"))
         found.setdefault(name, set()).add(value)

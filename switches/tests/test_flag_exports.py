@@ -118,6 +118,12 @@ def test_export_that_can_not_be_converted_is_refused_by_name(document, options, 
     assert list(refused.value.errors) == [place]
 
 
+def test_feature_tags_that_are_no_list_are_left_out():
+    features = [{"name": "a", "type": "kill-switch"}]
+
+    assert list(convert_flags({"features": features, "featureTags": 1}).entries) == ["feature:a"]
+
+
 def test_command_writes_a_file_that_the_loader_accepts(tmp_path, capsys):
     source, target = tmp_path / "flags.json", tmp_path / "switches.yaml"
     source.write_text(json.dumps(UNLEASH))
