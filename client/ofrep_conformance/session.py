@@ -1,7 +1,7 @@
 """Requests to the server under test, with the standard library's HTTP client."""
 
 import json
-import socket
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class FlagResponse:
         """Return the parsed body; None if it is not JSON."""
         try:
             return json.loads(self.body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
 
     def as_object(self) -> Mapping[str, Any]:
@@ -86,18 +86,24 @@ class Session:
         with self.connect() as connection, _as_unreachable(f"{method} {path}"):
             connection.request(method, self._prefix + path, body, {**sent, **(headers or {})})
             received = connection.getresponse()
-            content = received.read(MAX_RESPONSE_BYTES)
+            content = _read_body(received, self.manifest.timeout)
         return FlagResponse(received.status, _lower_names(received), content)
 
     @contextmanager
     def open_stream(self, url: str) -> Iterator[tuple[FlagResponse, HTTPResponse]]:
-        """Yield the head of a stream's response, and the response to read on."""
-        target = urlsplit(urljoin(self.manifest.url, url))
-        is_same_origin = (target.hostname, target.port) == (self._host, self._port)
-        kind = HTTPSConnection if target.scheme == "https" else HTTPConnection
-        connection = kind(target.hostname or "", target.port, timeout=self.manifest.timeout)
+        """Yield the head of a stream's response, and the response to read on.
+
+        Only the server's own origin gets the manifest's headers, which may be credentials.
+        """
+        with _as_unreachable(f"GET {url}"):
+            target = urlsplit(urljoin(self.manifest.url, url))
+            is_secure = target.scheme == "https"
+            origin = (is_secure, target.hostname, target.port)
+            kind = HTTPSConnection if is_secure else HTTPConnection
+            connection = kind(target.hostname or "", target.port, timeout=self.manifest.timeout)
         path = f"{target.path or '/'}{f'?{target.query}' if target.query else ''}"
-        sent = self.make_headers(with_credentials=is_same_origin)
+        is_own = origin == (self._is_secure, self._host, self._port)
+        sent = self.make_headers() if is_own else {}
         try:
             with _as_unreachable(f"GET {target.path}"):
                 connection.request("GET", path, headers={**sent, "Accept": "text/event-stream"})
@@ -152,8 +158,19 @@ def _as_unreachable(request: str) -> Iterator[None]:
         yield
     except TimeoutError as error:
         raise NoResponse(f"{request}: no response in time") from error
-    except (OSError, HTTPException, socket.gaierror) as error:
+    except (OSError, HTTPException, ValueError) as error:  # ValueError: of an invalid address
         raise NoResponse(f"{request}: {error or type(error).__name__}") from error
+
+
+def _read_body(received: HTTPResponse, seconds: float) -> bytes:
+    """Read a body, up to the limit; raise :class:`TimeoutError` if it takes longer than this."""
+    deadline = time.monotonic() + seconds
+    content = bytearray()
+    while len(content) < MAX_RESPONSE_BYTES and (part := received.read1(65536)):
+        content += part
+        if time.monotonic() > deadline:
+            raise TimeoutError
+    return bytes(content)
 
 
 def _lower_names(received: HTTPResponse) -> dict[str, str]:

@@ -54,7 +54,7 @@ def find_error_problems(
 ) -> Iterator[str]:
     """Yield problems of an error body; `key` is the flag's, or None if it needs none."""
     code = document.get("errorCode")
-    if code not in codes:
+    if not isinstance(code, str) or code not in codes:
         yield f"errorCode is {code!r} instead of one of {', '.join(sorted(codes))}"
     details = document.get("errorDetails", "")
     if not isinstance(details, str):

@@ -1,10 +1,10 @@
 """Checks of event streams, if bulk evaluations name any."""
 
 import json
+import time
 from collections.abc import Iterator
 from http.client import HTTPException
 from typing import Any
-from urllib.parse import urljoin
 
 from ofrep_conformance.registry import Level, Skip, add_check
 from ofrep_conformance.session import FLAGS_PATH, Session
@@ -26,7 +26,7 @@ def find_url(session: Session) -> str:
     """Return the address of the first stream of server-sent events."""
     for stream in list_streams(session):
         if isinstance(stream, dict) and stream.get("type") == "sse" and (url := _address(stream)):
-            return urljoin(session.manifest.url, url)
+            return url
     raise Skip("no stream of type sse with an address is named")
 
 
@@ -74,8 +74,11 @@ def check_connect(session: Session) -> Iterator[str]:
 def check_first_event(session: Session) -> Iterator[str]:
     with session.open_stream(find_url(session)) as (_, received):
         data = []
+        deadline = time.monotonic() + session.manifest.timeout
         try:
             for _ in range(MAX_LINES):
+                if time.monotonic() > deadline:
+                    break
                 line = received.readline(65536).decode("utf-8", "replace").rstrip("\r\n")
                 if line.startswith("data:"):
                     data.append(line.removeprefix("data:").removeprefix(" "))

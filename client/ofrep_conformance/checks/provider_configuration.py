@@ -31,9 +31,10 @@ def check_shape(session: Session) -> Iterator[str]:
     if not isinstance(capabilities, dict):
         yield f"capabilities is {name_type(capabilities)} instead of an object"
         return
-    evaluation = capabilities.get("flagEvaluation") or {}
-    for name in evaluation.get("supportedTypes") or ():
-        if name not in TYPES:
+    evaluation = capabilities.get("flagEvaluation")
+    listed = evaluation.get("supportedTypes") if isinstance(evaluation, dict) else None
+    for name in listed if isinstance(listed, list) else ():
+        if not isinstance(name, str) or name not in TYPES:
             yield f"supportedTypes has {name!r}"
 
 

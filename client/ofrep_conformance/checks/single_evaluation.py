@@ -89,7 +89,7 @@ def check_reason(session: Session) -> Iterator[str]:
 def check_known_reason(session: Session) -> Iterator[str]:
     for flag, response in evaluate_known(session):
         reason = response.as_object().get("reason", "UNKNOWN")
-        if reason not in REASONS:
+        if not isinstance(reason, str) or reason not in REASONS:
             yield f"{flag.key}: reason is {reason!r}"
 
 
