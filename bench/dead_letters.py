@@ -119,7 +119,7 @@ def _fields(n: int) -> Mapping[str, str]:
 
 
 def _read_all() -> tuple[float, float]:
-    """Index all letters of the stream anew; return the wall and CPU seconds that this takes."""
+    """Index all letters of the stream again; return the wall and CPU seconds that this takes."""
     from breakers.dead_letters.models import Letter
     from breakers.dead_letters.monitoring import indexer, streams
     from controlplane.core.clock import db_now

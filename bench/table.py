@@ -229,7 +229,7 @@ class ResultTable:
         self._line("snapshot", *kilobytes, "", target=enough)
         kilobytes = (f"{result.scrape_bytes / 1e3:,.0f}", f"{result.scrape_gzip_bytes / 1e3:.1f}")
         enough = (f"CPU ≤ {SCRAPE_CPU_MS} ms", result.scrape_cpu_ms <= SCRAPE_CPU_MS)
-        self._line("/metrics, built anew", *kilobytes, f"{result.scrape_cpu_ms:.0f}", target=enough)
+        self._line("/metrics, rebuilt", *kilobytes, f"{result.scrape_cpu_ms:.0f}", target=enough)
 
     def print_idle(self, result: Sequence[ProcessCost]) -> None:
         """Print CPU and memory of every process of an idle installation."""

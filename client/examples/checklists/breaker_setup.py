@@ -78,16 +78,16 @@ ITEMS = (
     ),
     Item(
         "open for {:g} to {:g} seconds at first".format(*OPEN_SECONDS),
-        "Shorter gives no rest, longer keeps users waiting after it is well.",
+        "A shorter time gives no relief; a longer one keeps users waiting after the recovery.",
         lambda policy: OPEN_SECONDS[0] <= policy.breaker.parameters.open_seconds <= OPEN_SECONDS[1],
     ),
     Item(
         f"few probes (half_open_calls up to {MAX_PROBES})",
-        "Whoever recovers would be down again at once.",
+        "A recovering dependency would be overloaded again.",
         lambda policy: policy.breaker.parameters.half_open_calls <= MAX_PROBES,
     ),
     Item(
-        "no more probes at once than in all (half_open_concurrent)",
+        "no more concurrent probes than in total (half_open_concurrent)",
         "Those beyond would be calls that nobody looks at.",
         lambda policy: (
             policy.breaker.parameters.half_open_concurrent

@@ -206,7 +206,7 @@ class Dependency:
     def after_fork(self) -> None:
         """Reset in a forked child: drop the parent's transitions and apply the configuration again.
 
-        The child's breaker starts anew in the same mode.
+        The child's breaker starts over in the same mode.
         """
         self._lock = threading.RLock()
         self._is_pending, self._is_applying = True, False

@@ -192,7 +192,7 @@ class Registry:
         self._is_finalized = True
 
     def after_fork(self) -> None:
-        """Reset in a forked child, whose breakers start anew: apply the configurations again."""
+        """Reset in a forked child, whose breakers start again: apply the configurations again."""
         # The callbacks are the parent's.
         self.on_caller = self.on_transition = _ignore
         was_stopped = self._stopped.is_set()

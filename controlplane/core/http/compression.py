@@ -1,7 +1,7 @@
 """Gzip middleware for pages and lists, except responses that show secrets.
 
 Against BREACH (guessing a secret from the length of a compressed page that repeats attacker-chosen
-text): each page masks its CSRF token anew, up to 99 random bytes blur the length, and responses
+text): each page masks its CSRF token again, up to 99 random bytes blur the length, and responses
 that show a secret are not compressed (docs/security.md).
 """
 

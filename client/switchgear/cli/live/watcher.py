@@ -31,7 +31,7 @@ class Watcher:
         self._pause = self._intervals.reconnect
         self._noted = ""
         self._unread: set[str] = set()
-        """Topics that missed messages and could not be read anew yet."""
+        """Topics that missed messages and could not be read again yet."""
         self._refetched_at = 0.0
 
     def run(self, *, sockets: bool = True) -> None:
