@@ -18,6 +18,8 @@ from . import documents, names
 from .permissions import require_admin
 
 MAX_SLOS = 20_000
+MAX_SLICE_SLOS = 100
+"""Most SLOs that count minutes: each reads all minutes of its period every minute."""
 
 
 def put_slo(
@@ -60,6 +62,8 @@ def write_slo(
         raise Conflict("Someone else changed it. Reload, then make your change again.")
     if slo is not None and before == document:
         return slo, None
+    if document["slice_target"] is not None and (before is None or before["slice_target"] is None):
+        _require_few_slice_slos()
     if slo is None:
         slo = _create(name, document, now)
     else:
@@ -135,6 +139,11 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
     if slo is None or slo.created_at != now or documents.to_document(slo) != document:
         raise Conflict(f"Someone else just created {name}. Open it first.")
     return slo
+
+
+def _require_few_slice_slos() -> None:
+    if Slo.objects.present().filter(slice_target__isnull=False).count() >= MAX_SLICE_SLOS:
+        raise Conflict(f"At most {MAX_SLICE_SLOS} SLOs can count minutes. Leave out slice_target.")
 
 
 def _lock_slo(name: str) -> Slo | None:

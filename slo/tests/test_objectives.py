@@ -36,6 +36,18 @@ def last_row():
     return AuditEntry.objects.order_by("-id").first()
 
 
+def test_slos_that_count_minutes_are_limited():
+    put_slo()
+    put_slo(name="minutes", slice_target=0.95)
+    for number in range(services.MAX_SLICE_SLOS - 1):
+        slo(f"minutes-{number}", slice_target=0.95)
+
+    for refused in (NAME, "another"):
+        with pytest.raises(Conflict, match="can count minutes"):
+            put_slo(name=refused, slice_target=0.95)
+    put_slo(name="minutes", slice_target=0.9)
+
+
 def test_new_slo_has_counters_and_is_audited():
     slo = put_slo()
 
