@@ -4,11 +4,13 @@ Without `--strict`, warnings don't fail the build, and a site of the same source
 """
 
 import argparse
+import fcntl
 import hashlib
 import logging
 import os
 import secrets
 import shutil
+import signal
 import sys
 from pathlib import Path
 
@@ -36,6 +38,7 @@ def main(arguments: list[str]) -> int:
     if present is not None and present.sources == sources and not options.strict:
         return 0
     os.nice(NICENESS)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # So that the draft is removed.
     return build(options.folder.absolute(), sources, is_strict=options.strict)
 
 
@@ -79,9 +82,11 @@ def hash_sources(root: Path) -> str:
 
 def _replace(folder: Path, draft: Path) -> None:
     old = draft.with_name(f"{draft.name}.old")
-    if folder.exists():
-        folder.rename(old)
-    draft.rename(folder)
+    with draft.with_name(f"{folder.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # Another build may be replacing it, too.
+        if folder.exists():
+            folder.rename(old)
+        draft.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -1,0 +1,50 @@
+"""Builds of the site that are stopped, or run at the same time, leave only the site."""
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+from controlplane.documentation import build
+
+
+def test_stopped_build_leaves_no_draft(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    command = [sys.executable, "-m", "controlplane.documentation.build", str(folder)]
+    with subprocess.Popen(command, cwd=build.ROOT) as process:
+        ends = time.monotonic() + 60
+        while not list(tmp_path.iterdir()) and time.monotonic() < ends:
+            time.sleep(0.01)
+        found = list(tmp_path.iterdir())
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+    assert found
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_builds_at_the_same_time_leave_one_site(tmp_path: Path) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    failed = []
+
+    def replace_often(name: str) -> None:
+        for number in range(200):
+            draft = tmp_path / f"docs.{name}{number}"
+            draft.mkdir()
+            (draft / "index.html").write_text(name)
+            try:
+                build._replace(folder, draft)
+            except OSError as error:
+                failed.append(error)
+
+    threads = [threading.Thread(target=replace_often, args=(name,)) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert not failed
+    assert {path.name for path in tmp_path.iterdir()} == {"docs", "docs.lock"}
