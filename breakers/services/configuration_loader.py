@@ -1,6 +1,6 @@
 """Loading of configuration files into the registry."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -10,8 +10,7 @@ from breakers import names, publication
 from breakers.models import Dependency, Registry, Service
 from breakers.policies import configuration
 from breakers.policies.parameters import COLUMNS
-from controlplane.core.actors import Actor
-from controlplane.core.configuration.readers import Loaded
+from controlplane.core.configuration.readers import Loaded, LoadOptions
 from controlplane.core.live.change_notices import notify_changed
 
 from . import catalog, registry
@@ -24,38 +23,28 @@ POLICY = (
 """Columns of a dependency that loading writes; counters are left alone."""
 
 
-def load_files(
-    texts: dict[str, str],
-    *,
-    keep_edited: bool,
-    only_new: bool = False,
-    dry_run: bool,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_files(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Register all that the configuration files define, under one registry version.
 
-    Entries that are not in the files are left alone; with `keep_edited`, so are entries that were
-    changed by hand since they were loaded, and with `only_new` all that are registered. A dry run
-    only returns the changes.
+    Entries that are not in the files are left alone. A dry run only returns the changes.
 
     Raise :class:`InvalidInput`, whose errors name file and key, or :class:`Conflict` if there would
     be too many dependencies; then nothing is changed.
     """
     folder = configuration.read_files(texts)
-    found = build_plan(folder, keep_edited=keep_edited, only_new=only_new)
-    if dry_run or not found.writes:
+    found = build_plan(folder, options)
+    if options.dry_run or not found.writes:
         return _build_result(found)
     with transaction.atomic():
         head = publication.lock()
         # Planned again, as the registry may have changed before it was locked.
-        found = build_plan(folder, keep_edited=keep_edited, only_new=only_new)
+        found = build_plan(folder, options)
         audit_rows = []
         for entries in (catalog.SERVICES, catalog.CHANNELS):
             writes = found.writes_of(entries.kind)
-            entries.write({one.name: one.after for one in writes}, now)
+            entries.write({one.name: one.after for one in writes}, options.now)
             audit_rows += [entries.audit_change(one.name, one.before, one.after) for one in writes]
-        audit_rows += _write_dependencies(found.writes_of("dependency"), head, now)
+        audit_rows += _write_dependencies(found.writes_of("dependency"), head, options.now)
     return _build_result(found, audit_rows)
 
 

@@ -9,7 +9,14 @@ from breakers.models import Dependency
 from breakers.policies import configuration
 from breakers.policies.configuration import ConfigurationFolder, locate_field
 from breakers.policies.differences import list_differences
-from controlplane.core.configuration.readers import CHANGED, KEPT, NEW, SAME, EntryChange
+from controlplane.core.configuration.readers import (
+    CHANGED,
+    KEPT,
+    NEW,
+    SAME,
+    EntryChange,
+    LoadOptions,
+)
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import InvalidInput
 
@@ -46,16 +53,12 @@ class LoadPlan:
         return [one for one in self.writes if one.kind == kind]
 
 
-def build_plan(
-    folder: ConfigurationFolder, *, keep_edited: bool = False, only_new: bool = False
-) -> LoadPlan:
+def build_plan(folder: ConfigurationFolder, options: LoadOptions) -> LoadPlan:
     """Return the changes that loading the folder would make to the registry.
-
-    With `keep_edited`, manually changed entries are kept; with `only_new`, all present ones.
 
     Raise :class:`InvalidInput` with the errors of all files.
     """
-    run = _Comparison(folder, keep_edited, only_new, find_manual_edits(ACTIONS))
+    run = _Comparison(folder, options, find_manual_edits(ACTIONS))
     registered_states = {
         row.name: registry.registered_state(row) for row in Dependency.objects.registered()
     }
@@ -76,8 +79,7 @@ def build_plan(
 @dataclass
 class _Comparison:
     folder: ConfigurationFolder
-    keep_edited: bool
-    only_new: bool
+    options: LoadOptions
     edited: Mapping[str, str]
     errors: dict[str, list[str]] = field(default_factory=dict)
     changes: list[EntryChange] = field(default_factory=list)
@@ -96,7 +98,7 @@ class _Comparison:
         `check` returns the validated entry; `place` maps a field's path to its file and key.
         """
         by_hand = self.edited.get(f"{kind}:{name}", "")
-        if (by_hand and self.keep_edited and not self.only_new) or (self.only_new and before):
+        if self.options.keeps(by_hand, is_present=before is not None):
             self.changes.append(EntryChange(kind, name, KEPT, edited=by_hand))
             return
         try:

@@ -7,13 +7,19 @@ no rules of their own.
 
 import re
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from controlplane.core.actors import Actor
 from controlplane.core.configuration.files import parse_document
-from controlplane.core.configuration.readers import CHANGED, KEPT, NEW, SAME, EntryChange, Loaded
+from controlplane.core.configuration.readers import (
+    CHANGED,
+    KEPT,
+    NEW,
+    SAME,
+    EntryChange,
+    Loaded,
+    LoadOptions,
+)
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.json_values import Errors, add_error
@@ -187,15 +193,7 @@ def _parse_milliseconds(path: str, value: Any, errors: Errors) -> float | None:
     return json_number(Decimal(written[1]) * _MILLISECONDS[written[2]])
 
 
-def load_slo_file(
-    texts: dict[str, str],
-    *,
-    keep_edited: bool,
-    only_new: bool = False,
-    dry_run: bool,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_slo_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Create or change the SLOs of the file; with `dry_run`, only return the changes.
 
     With `keep_edited`, SLOs edited by hand do not change; with `only_new`, none changes. Raise
@@ -208,7 +206,7 @@ def load_slo_file(
     for name in sorted(parsed.slos):
         before, after = known.get(name), parsed.slos[name]
         by_hand = edited.get(services.audit_target(name), "")
-        if (by_hand and keep_edited and not only_new) or (only_new and before):
+        if options.keeps(by_hand, is_present=before is not None):
             changes.append(EntryChange("SLO", name, KEPT, edited=by_hand))
             continue
         if before == after:
@@ -220,8 +218,8 @@ def load_slo_file(
         )
         outcome = NEW if before is None else CHANGED
         changes.append(EntryChange("SLO", name, outcome, lines, by_hand))
-        if not dry_run:
-            _, row = services.write_slo(name, after, now)
+        if not options.dry_run:
+            _, row = services.write_slo(name, after, options.now)
             if row is None or row["before"] != before:
                 raise Conflict(f"Someone else just changed {name}. Compare again.")
             audit_rows.append(row)

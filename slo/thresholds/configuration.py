@@ -1,10 +1,9 @@
 """The configuration file `thresholds.yaml`: threshold rules by name."""
 
-from datetime import datetime
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import (
     Comparison,
@@ -12,7 +11,7 @@ from controlplane.core.configuration.comparison import (
     read_entries,
     shortest_form,
 )
-from controlplane.core.configuration.readers import REASON, Loaded
+from controlplane.core.configuration.readers import REASON, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import Conflict
@@ -29,20 +28,12 @@ ACTIONS = ("threshold.created", "threshold.changed", "threshold.removed")
 DEFAULTS = {"comparison": ABOVE, "min_events": 1, "enabled": True}
 
 
-def load_file(
-    texts: dict[str, str],
-    *,
-    keep_edited: bool,
-    only_new: bool = False,
-    dry_run: bool,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Create or change the threshold rules of the file; a rule gets defaults for missing fields."""
     errors: Errors = {}
     document = read_document(FILE, texts[FILE], (PART,), errors)
     entries = read_entries(FILE, document, PART, errors)
-    found = Comparison("threshold rule", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
+    found = Comparison("threshold rule", options, find_manual_edits(ACTIONS), errors)
     present = {
         rule.name: rules.to_document(rule) for rule in ThresholdRule.objects.order_by("name")
     }
@@ -56,8 +47,8 @@ def load_file(
         )
     found.require_valid()
     audit_rows: list[dict[str, Any]] = []
-    for one in found.writes if not dry_run else ():
-        _, before = services.write_rule(one.name, one.after, now)
+    for one in found.writes if not options.dry_run else ():
+        _, before = services.write_rule(one.name, one.after, options.now)
         if before != one.before:
             raise Conflict(f"Someone else just changed {one.name}. Compare again.")
         audit_rows.append(services.audit_change(one.name, one.before, one.after, REASON))

@@ -14,7 +14,7 @@ from controlplane.core.configuration.comparison import (
     read_document,
     read_entries,
 )
-from controlplane.core.configuration.readers import REASON, Document, Loaded
+from controlplane.core.configuration.readers import REASON, Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import InvalidInput
@@ -33,15 +33,7 @@ FIELDS = ("every", "mode", "reason")
 WRITTEN_AT_ONCE = 500
 
 
-def load_file(
-    texts: dict[str, str],
-    *,
-    keep_edited: bool,
-    only_new: bool = False,
-    dry_run: bool,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Schedule the drills of the file; the first starts one interval from now.
 
     An unchanged schedule keeps its times.
@@ -52,7 +44,7 @@ def load_file(
     edited = find_manual_edits(ACTIONS)
 
     def compare() -> tuple[Comparison, dict[str, Document]]:
-        found = Comparison("drill schedule", edited, keep_edited, only_new, dict(errors))
+        found = Comparison("drill schedule", options, edited, dict(errors))
         present = _read_states()
         for switch_id, fields in entries.items():
             check = partial(_check_entry, switch_id, fields)
@@ -61,11 +53,11 @@ def load_file(
         return found, present
 
     found, present = compare()
-    if dry_run or not found.writes:
+    if options.dry_run or not found.writes:
         return found.result(present, [])
     publication.lock()
     found, present = compare()  # Again, as a schedule may have changed before the lock.
-    return found.result(present, _write(found.writes, actor, now))
+    return found.result(present, _write(found.writes, options.actor, options.now))
 
 
 def export_documents() -> dict[str, Document]:

@@ -5,12 +5,10 @@ Every change waits for a second person, as on the page of the rules.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from controlplane.core import json_values
-from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import (
     Comparison,
@@ -18,7 +16,7 @@ from controlplane.core.configuration.comparison import (
     read_document,
     read_entries,
 )
-from controlplane.core.configuration.readers import REASON, Document, Loaded
+from controlplane.core.configuration.readers import REASON, Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import InvalidInput
@@ -32,15 +30,7 @@ FIELDS = ("kind", "switches", "n")
 NOTE = "needs a second person's approval"
 
 
-def load_file(
-    texts: dict[str, str],
-    *,
-    keep_edited: bool,
-    only_new: bool = False,
-    dry_run: bool,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Request the approval of each new or changed rule of the file; rules don't change here.
 
     An equal request that is pending stays as it is. Raise :class:`Conflict` if another change of a
@@ -49,7 +39,7 @@ def load_file(
     errors: Errors = {}
     document = read_document(FILE, texts[FILE], (PART,), errors)
     entries = read_entries(FILE, document, PART, errors)
-    found = Comparison("rule", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
+    found = Comparison("rule", options, find_manual_edits(ACTIONS), errors)
     rows = {row.name: row for row in Rule.objects.order_by("name")}
     present = {name: guard.to_safety_rule(row).as_dict() for name, row in rows.items()}
     for name, fields in entries.items():
@@ -58,9 +48,9 @@ def load_file(
         found.compare(name, present.get(name), check, place=place, target=target, note=NOTE)
     found.require_valid()
     requests: dict[str, int] = {}
-    for one in found.writes if not dry_run else ():
+    for one in found.writes if not options.dry_run else ():
         row = rows.get(one.name)
-        requests[one.name] = _request(row.pk if row else None, one.after, actor, now)
+        requests[one.name] = _request(row.pk if row else None, one.after, options)
     found.changes = [replace(one, approval=requests.get(one.name, 0)) for one in found.changes]
     return found.result(present, [])
 
@@ -103,11 +93,15 @@ def _check_entry(name: str, fields: Mapping[str, Any]) -> Document:
     return rule.as_dict()
 
 
-def _request(rule_id: int | None, fields: Document, actor: Actor, now: datetime) -> int:
+def _request(rule_id: int | None, fields: Document, options: LoadOptions) -> int:
     """Request a rule's change, and return the id of the approval."""
     try:
         found = services.request_change(
-            rule_id=rule_id, fields=fields, reason=REASON, actor=actor, now=now
+            rule_id=rule_id,
+            fields=fields,
+            reason=REASON,
+            actor=options.actor,
+            now=options.now,
         )
     except InvalidInput as error:
         place = f"{FILE}: {fields['name']}"

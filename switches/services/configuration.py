@@ -1,11 +1,9 @@
 """The configuration file `switches.yaml`: owner, description and runbook of switches by id."""
 
 from collections.abc import Mapping
-from datetime import datetime
 from functools import partial
 from typing import Any
 
-from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import (
     Comparison,
@@ -13,7 +11,7 @@ from controlplane.core.configuration.comparison import (
     read_document,
     read_entries,
 )
-from controlplane.core.configuration.readers import Document, Loaded
+from controlplane.core.configuration.readers import Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import InvalidInput
@@ -27,15 +25,7 @@ FILE, PART = "switches.yaml", "switches"
 ACTION = "registration.changed"
 
 
-def load_file(
-    texts: dict[str, str],
-    *,
-    keep_edited: bool,
-    only_new: bool = False,
-    dry_run: bool,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Register the switches of the file and set their fields; missing fields become empty.
 
     Whether a switch is engaged is not part of the configuration.
@@ -46,7 +36,7 @@ def load_file(
     edited = find_manual_edits([ACTION])
 
     def compare() -> tuple[Comparison, dict[str, Document]]:
-        found = Comparison("switch", edited, keep_edited, only_new, dict(errors))
+        found = Comparison("switch", options, edited, dict(errors))
         present = read_states()
         for name, fields in entries.items():
             check = partial(check_entry, name, fields)
@@ -55,11 +45,11 @@ def load_file(
         return found, present
 
     found, present = compare()
-    if dry_run or not found.writes:
+    if options.dry_run or not found.writes:
         return found.result(present, [])
     publication.lock()
     found, present = compare()  # Again, as a switch may have changed before the lock.
-    registration.write_many({one.name: one.after for one in found.writes}, now)
+    registration.write_many({one.name: one.after for one in found.writes}, options.now)
     audit_rows = [
         {"action": ACTION, "target": one.name, "before": one.before, "after": one.after}
         for one in found.writes

@@ -2,15 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from functools import partial
 from typing import Any
 
 from controlplane.core import json_values
-from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import Comparison, read_document, read_list
-from controlplane.core.configuration.readers import CHANGED, Document, EntryChange, Loaded
+from controlplane.core.configuration.readers import (
+    CHANGED,
+    Document,
+    EntryChange,
+    Loaded,
+    LoadOptions,
+)
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import InvalidInput
@@ -25,15 +29,7 @@ FILE, PART = "trips.yaml", "policies"
 ACTION = "trip_policy.changed"
 
 
-def load_file(
-    texts: dict[str, str],
-    *,
-    keep_edited: bool,
-    only_new: bool = False,
-    dry_run: bool,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Add and change the policies of the file, and put them in its order.
 
     Policies that are not in the file keep their place among the others.
@@ -42,12 +38,12 @@ def load_file(
     document = read_document(FILE, texts[FILE], (PART,), errors)
     by_trigger = _index(read_list(FILE, document, PART, errors), errors)
     by_hand = find_manual_edits([ACTION]).get(policies.AUDIT_TARGET, "")
-    keeps_order = only_new or (keep_edited and bool(by_hand))
+    keeps_order = options.keeps(by_hand, is_present=True)
 
     def compare() -> _Plan:
         present = {row.trigger: policies.policy_fields(row) for row in history.list_policies()}
         edited = dict.fromkeys(present, by_hand)
-        found = Comparison("trip policy", edited, keep_edited, only_new, dict(errors))
+        found = Comparison("trip policy", options, edited, dict(errors))
         for trigger, (place, fields) in by_trigger.items():
             check, path = partial(_check_entry, fields), f"{FILE}: {PART}.{place}"
             found.compare(trigger, present.get(trigger), check, place=path)
@@ -56,13 +52,13 @@ def load_file(
         return _Plan(found, present, _merge(present, [*by_trigger], writes, keeps_order))
 
     plan = compare()
-    if dry_run or not plan.changes_anything:
+    if options.dry_run or not plan.changes_anything:
         return plan.result(None)
     history.lock_trips()
     publication.lock()
     plan = compare()  # Again, as a policy may have changed before the locks.
     policies.check_rows(plan.rows)
-    return plan.result(policies.write_policies(plan.rows, actor, now))
+    return plan.result(policies.write_policies(plan.rows, options.actor, options.now))
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from controlplane.core.configuration.readers import (
     Document,
     EntryChange,
     Loaded,
+    LoadOptions,
 )
 from controlplane.core.errors import InvalidInput
 from controlplane.core.json_values import Errors, add_error
@@ -34,14 +35,12 @@ class PlannedWrite:
 class Comparison:
     """The comparison of one kind of entries, which :meth:`compare` fills entry by entry.
 
-    `edited` are manual edits by audit target. With `keep_edited`, manually changed entries are
-    kept; with `only_new`, all present ones.
+    `edited` are manual edits by audit target.
     """
 
     kind: str
+    options: LoadOptions
     edited: Mapping[str, str] = field(default_factory=dict)
-    keep_edited: bool = False
-    only_new: bool = False
     errors: Errors = field(default_factory=dict)
     changes: list[EntryChange] = field(default_factory=list)
     writes: list[PlannedWrite] = field(default_factory=list)
@@ -62,7 +61,7 @@ class Comparison:
         file and key, `target` its audit target, by default its name. `note` is that of a change.
         """
         by_hand = self.edited.get(target or name, "")
-        if (by_hand and self.keep_edited and not self.only_new) or (self.only_new and before):
+        if self.options.keeps(by_hand, is_present=before is not None):
             self.changes.append(EntryChange(self.kind, name, KEPT, edited=by_hand))
             return
         try:

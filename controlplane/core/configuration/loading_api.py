@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import permissions, services
-from controlplane.core.configuration.readers import OUTCOMES, SAME, Loaded
+from controlplane.core.configuration.readers import OUTCOMES, SAME, Loaded, LoadOptions
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.fields import EmptyBody, Flag, Text
 from controlplane.core.http.permissions import actor_of
@@ -95,13 +95,9 @@ class ConfigurationView(ApiView):
         """
         require_fresh(self.request, now)
         files = body["files"]
+        options = LoadOptions(actor=actor, now=now, keep_edited=body.get("keep_edited", False))
         loaded = services.load_texts(
-            files,
-            keep_edited=body.get("keep_edited", False),
-            plan=body.get("plan", ""),
-            reason=body.get("reason", ""),
-            actor=actor,
-            now=now,
+            files, options, plan=body.get("plan", ""), reason=body.get("reason", "")
         )
         return Done(_render(files, loaded))
 
@@ -112,11 +108,11 @@ class ConfigurationDiffView(ApiView):
     @mutation(DiffBody, ConfigurationPlanShape)
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Return what a load of these files would change, without changing it."""
-        files, keep_edited = body["files"], body.get("keep_edited", False)
-        loaded = services.load_texts(
-            files, keep_edited=keep_edited, dry_run=True, actor=actor, now=now
+        options = LoadOptions(
+            actor=actor, now=now, keep_edited=body.get("keep_edited", False), dry_run=True
         )
-        return Done(_render(files, loaded))
+        files = body["files"]
+        return Done(_render(files, services.load_texts(files, options)))
 
 
 class ConfigurationSchemasView(ApiView):

@@ -60,25 +60,34 @@ class Loaded:
         )
 
 
+@dataclass(frozen=True, kw_only=True)
+class LoadOptions:
+    """Who loads files and when, and which present entries stay unchanged.
+
+    With `keep_edited`, these are manually changed ones; with `only_new`, all. A dry run changes
+    nothing.
+    """
+
+    actor: Actor
+    now: datetime
+    keep_edited: bool = False
+    only_new: bool = False
+    dry_run: bool = False
+
+    def keeps(self, edited: str, *, is_present: bool) -> bool:
+        """Return True if an entry must stay as it is; `edited` is its manual change, or ""."""
+        return is_present if self.only_new else self.keep_edited and bool(edited)
+
+
 class Load(Protocol):
     """The type of functions that store an app's entries, given the texts of its files by name.
 
     Runs in the caller's transaction, after the caller's check of permissions. Entries missing from
-    the texts stay unchanged. With `keep_edited`, manually changed entries stay unchanged too; with
-    `only_new`, all present ones. Raises :class:`InvalidInput` with file and key. The caller writes
-    the returned audit rows at the end.
+    the texts stay unchanged. Raises :class:`InvalidInput` with file and key. The caller writes the
+    returned audit rows at the end.
     """
 
-    def __call__(
-        self,
-        texts: dict[str, str],
-        *,
-        keep_edited: bool,
-        only_new: bool = False,
-        dry_run: bool,
-        actor: Actor,
-        now: datetime,
-    ) -> Loaded: ...
+    def __call__(self, texts: Mapping[str, str], options: LoadOptions) -> Loaded: ...
 
 
 SampleTimes = Mapping[tuple[str, str], datetime]

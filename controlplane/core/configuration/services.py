@@ -25,6 +25,7 @@ from controlplane.core.configuration.readers import (
     SAME,
     Document,
     Loaded,
+    LoadOptions,
     list_files,
 )
 from controlplane.core.configuration.yaml_writer import schema_name, write_document
@@ -38,69 +39,43 @@ CONSOLE = ("user", "token", "slack")
 log = structlog.get_logger(__name__)
 
 
-def load_folder(
-    folder: Path,
-    *,
-    only: str = "",
-    keep_edited: bool = False,
-    only_new: bool = False,
-    dry_run: bool = False,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_folder(folder: Path, options: LoadOptions, *, only: str = "") -> Loaded:
     """Load the configuration files in a folder, all or those of the reader `only`.
 
-    The arguments and errors are those of :func:`load_texts`.
+    The errors are those of :func:`load_texts`.
     """
     readers = [reader for reader in READERS.values() if only in ("", reader.name)]
     names = [name for reader in readers for name in reader.files]
     texts = files.read_files(folder, names)
     if not texts:
         raise InvalidInput({"folder": [f"The folder has none of {', '.join(names)}."]})
-    return load_texts(
-        texts, keep_edited=keep_edited, only_new=only_new, dry_run=dry_run, actor=actor, now=now
-    )
+    return load_texts(texts, options)
 
 
 def load_texts(
-    texts: Mapping[str, str],
-    *,
-    keep_edited: bool = False,
-    only_new: bool = False,
-    dry_run: bool = False,
-    plan: str = "",
-    reason: str = "",
-    actor: Actor,
-    now: datetime,
+    texts: Mapping[str, str], options: LoadOptions, *, plan: str = "", reason: str = ""
 ) -> Loaded:
     """Load configuration files, given as text by file name, in one transaction.
 
-    With `keep_edited`, manually changed entries stay unchanged; with `only_new`, all present ones.
     `plan` is the digest of a plan (:func:`digest_plan`) that must still be right.
 
     Raises :class:`Forbidden`, :class:`InvalidInput` with file and key of every problem, and
     :class:`Conflict` if a limit is reached or the plan is outdated; then nothing has changed.
     """
-    permissions.require_admin(actor, permissions.READ if dry_run else permissions.WRITE)
+    scope = permissions.READ if options.dry_run else permissions.WRITE
+    permissions.require_admin(options.actor, scope)
     _require_known(texts)
     errors: dict[str, list[str]] = {}
     loaded = Loaded()
     with transaction.atomic():
-        if not dry_run:
+        if not options.dry_run:
             provision.take_lock()  # Loads run one after another, so that each keeps to its plan.
         for reader in READERS.values():
             own = {name: texts[name] for name in reader.files if name in texts}
             if not own:
                 continue
             try:
-                loaded += reader.load(
-                    own,
-                    keep_edited=keep_edited,
-                    only_new=only_new,
-                    dry_run=dry_run,
-                    actor=actor,
-                    now=now,
-                )
+                loaded += reader.load(own, options)
             except InvalidInput as error:
                 errors.update(error.errors)
         if errors:
@@ -110,8 +85,8 @@ def load_texts(
                 "The configuration has changed since this plan was made. Compare again.",
                 plan=digest_plan(texts, loaded),
             )
-        if not dry_run:
-            _record_load(texts, loaded, reason, actor, now)
+        if not options.dry_run:
+            _record_load(texts, loaded, reason, options)
     return loaded
 
 
@@ -156,7 +131,7 @@ def load_shipped(name: str = "", *, actor: Actor, now: datetime) -> Loaded:
     if not any((folder / file).is_file() for own in files_of_apps for file in own):
         return Loaded()
     with transaction.atomic():
-        loaded = load_folder(folder, only=name, only_new=True, actor=actor, now=now)
+        loaded = load_folder(folder, LoadOptions(actor=actor, now=now, only_new=True), only=name)
         SampleEntry.objects.bulk_create(
             [
                 SampleEntry(kind=one.kind, name=one.name, loaded_at=now)
@@ -206,7 +181,7 @@ def _require_known(texts: Mapping[str, str]) -> None:
 
 
 def _record_load(
-    texts: Mapping[str, str], loaded: Loaded, reason: str, actor: Actor, now: datetime
+    texts: Mapping[str, str], loaded: Loaded, reason: str, options: LoadOptions
 ) -> None:
     """Write the audit rows of the entries, and one of the load as a whole if anything changed."""
     rows = [{"reason": REASON, **row} for row in loaded.audit_rows]
@@ -222,7 +197,7 @@ def _record_load(
             },
         }
         rows.append(summary)
-    audit.record_many([{**row, "actor": actor, "now": now} for row in rows])
+    audit.record_many([{**row, "actor": options.actor, "now": options.now} for row in rows])
 
 
 def _hash(text: str) -> str:

@@ -8,7 +8,6 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core import json_values
-from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import (
     Comparison,
@@ -17,7 +16,14 @@ from controlplane.core.configuration.comparison import (
     read_entries,
     read_list,
 )
-from controlplane.core.configuration.readers import NEW, SAME, Document, EntryChange, Loaded
+from controlplane.core.configuration.readers import (
+    NEW,
+    SAME,
+    Document,
+    EntryChange,
+    Loaded,
+    LoadOptions,
+)
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import InvalidInput
@@ -36,15 +42,7 @@ ROUTE_FIELDS = ("event", "scope", "severity", "target")
 PAGE = "Notifications"
 
 
-def load_file(
-    texts: dict[str, str],
-    *,
-    keep_edited: bool,
-    only_new: bool = False,
-    dry_run: bool,
-    actor: Actor,
-    now: datetime,
-) -> Loaded:
+def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Create or change the targets of the file, and add its routes.
 
     A dry run makes the changes and rolls them back, because entries refer to each other.
@@ -53,7 +51,7 @@ def load_file(
     document = read_document(FILE, texts[FILE], (TARGETS, ROUTES), errors)
     entries = read_entries(FILE, document, TARGETS, errors)
     routes = read_list(FILE, document, ROUTES, errors)
-    found = Comparison("target", find_manual_edits(ACTIONS), keep_edited, only_new, errors)
+    found = Comparison("target", options, find_manual_edits(ACTIONS), errors)
     with transaction.atomic():
         services.lock_targets()
         present = _read_entries()
@@ -62,11 +60,11 @@ def load_file(
             place, target = f"{FILE}: {name}", f"target:{name}"
             found.compare(name, present.get(name), check, place=place, target=target)
         found.require_valid()
-        audit_rows = _write_targets(found, now)
-        added = _add_routes(routes, now)
+        audit_rows = _write_targets(found, options.now)
+        added = _add_routes(routes, options.now)
         found.require_valid()
         remarks = _list_missing_secrets(entries)
-        if dry_run:
+        if options.dry_run:
             transaction.set_rollback(True)
     return found.result(present, audit_rows) + added + Loaded(remarks=remarks)
 

@@ -7,7 +7,7 @@ from controlplane.core import provision
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import files
 from controlplane.core.configuration import services as configuration
-from controlplane.core.configuration.readers import Loaded
+from controlplane.core.configuration.readers import Loaded, LoadOptions
 
 TEXTS = {
     "switches.yaml": """
@@ -97,5 +97,6 @@ def read(name: str, text: str) -> dict[str, Any]:
     return document
 
 
-def load(texts: Mapping[str, str], **options: Any) -> Loaded:
-    return configuration.load_texts(texts, actor=provision.ACTOR, now=db_now(), **options)
+def load(texts: Mapping[str, str], *, plan: str = "", **options: bool) -> Loaded:
+    present = LoadOptions(actor=provision.ACTOR, now=db_now(), **options)
+    return configuration.load_texts(texts, present, plan=plan)

@@ -16,6 +16,7 @@ from controlplane.core.configuration.readers import (
     SAME,
     EntryChange,
     Loaded,
+    LoadOptions,
 )
 from controlplane.core.configuration.yaml_writer import SCHEMA_FOLDER
 from controlplane.core.errors import Conflict, InvalidInput
@@ -97,13 +98,10 @@ class Command(ShellCommand):
 
     def _load(self, folder: Path, keep_edited: bool, *, dry_run: bool) -> Loaded | None:
         try:
-            return configuration.load_folder(
-                folder,
-                keep_edited=keep_edited,
-                dry_run=dry_run,
-                actor=shell_actor(),
-                now=db_now(),
+            options = LoadOptions(
+                actor=shell_actor(), now=db_now(), keep_edited=keep_edited, dry_run=dry_run
             )
+            return configuration.load_folder(folder, options)
         except InvalidInput as error:
             for place, problems in error.errors.items():
                 self.stderr.write(f"{place}: {' '.join(problems)}")
