@@ -62,7 +62,7 @@ class Loaded:
 
 @dataclass(frozen=True, kw_only=True)
 class LoadOptions:
-    """Who loads files and when, and which present entries stay unchanged.
+    """Options of a load: its actor and time, and which present entries stay unchanged.
 
     With `keep_edited`, these are manually changed ones; with `only_new`, all. A dry run changes
     nothing.
