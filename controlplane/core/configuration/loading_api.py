@@ -99,7 +99,9 @@ class ConfigurationView(ApiView):
         loaded = services.load_texts(
             files, options, plan=body.get("plan", ""), reason=body.get("reason", "")
         )
-        return Done(_render(files, loaded))
+        found = _render(files, loaded)
+        changes = [{**one, "approval": None} for one in found["changes"]]  # They are rolled back.
+        return Done(found, dry_run_data={**found, "changes": changes})
 
 
 class ConfigurationDiffView(ApiView):

@@ -200,3 +200,12 @@ def test_token_without_the_scope_is_refused():
     assert reader.post("/configuration/diff", {"files": FILES}).status_code == 200
     assert reader.post("/configuration/", {"files": FILES}).status_code == 403
     assert token("switches:write", "slo:write").get("/configuration/").status_code == 403
+
+
+def test_dry_run_of_a_load_names_no_request_for_approval(ci):
+    answer = ci.post(
+        "/configuration/", {"files": {"rules.yaml": TEXTS["rules.yaml"]}, "dry_run": True}
+    )
+
+    assert [one["approval"] for one in answer.json()["changes"]] == [None, None]
+    assert not Approval.objects.exists()
