@@ -15,7 +15,7 @@ dataplane = partial(asgi_server.server_arguments, "controlplane.dataplane:app")
 
 def stand_in(*, host: str, port: int) -> list[str]:
     """Return the command line of a data plane that serves until the web process is ready."""
-    return ["-m", "controlplane.dataplane.stand_in", host, str(port)]
+    return ["-m", "controlplane.stand_in", host, str(port)]
 
 
 def worker(queues: str = "") -> list[str]:

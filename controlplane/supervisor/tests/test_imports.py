@@ -12,7 +12,7 @@ from controlplane.environment import ROOT
     ("module", "slow"),
     [
         ("controlplane.supervisor.__main__", ("psycopg", "redis", "asyncio", "django")),
-        ("controlplane.dataplane.stand_in", ("redis", "granian.cli", "django")),
+        ("controlplane.stand_in", ("redis", "granian.cli", "django")),
     ],
 )
 def test_start_imports_no_slow_library(module, slow):

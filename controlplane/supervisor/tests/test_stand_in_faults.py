@@ -72,7 +72,7 @@ def test_the_console_takes_over_once_it_is_ready(kept: Path) -> None:
         # The web process of these tests answers 200 to everything.
         assert {status(run.port, "GET", "/health/ready") for _ in range(20)} == {200}
         lines = harness.command_lines(harness.processes_of(kept))
-        assert [line for line in lines if "controlplane.dataplane.stand_in" in line] == []
+        assert [line for line in lines if "controlplane.stand_in" in line] == []
 
 
 def test_a_step_that_fails_is_tried_again_while_there_is_something_to_serve(kept: Path) -> None:

@@ -18,11 +18,10 @@ from controlplane import asgi_server, environment, logs
 from controlplane.core.errors import Unavailable
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.serving import landing_page, responses
+from controlplane.dataplane.serving.call import Call, Receive, Scope, Send, drain_body
+from controlplane.dataplane.storage import handover
 from controlplane.supervisor.lifeline import die_with_parent
-
-from .serving import landing_page, responses
-from .serving.call import Call, Receive, Scope, Send, drain_body
-from .storage import handover
 
 RETRY_AFTER_SECONDS = 2
 _STARTING = "The console is starting. Nothing changed; repeat the request in a moment."
