@@ -1,6 +1,7 @@
 """A data plane that serves the console's port while the web process starts.
 
-It serves the snapshot saved on disk; all other requests get 503 with `Retry-After`. The supervisor
+It serves the snapshot saved on disk and the documentation; all other requests get 503 with
+`Retry-After`. The supervisor
 stops it once the web process is ready. It runs as one process, `python -m … HOST PORT`, because
 granian's command takes twice as long to start.
 """
@@ -21,15 +22,18 @@ from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.serving import landing_page, responses
 from controlplane.dataplane.serving.call import Call, Receive, Scope, Send, drain_body
 from controlplane.dataplane.storage import handover
+from controlplane.documentation.serving import DocumentationSite
 from controlplane.supervisor.lifeline import die_with_parent
 
 RETRY_AFTER_SECONDS = 2
 _STARTING = "The console is starting. Nothing changed; repeat the request in a moment."
+_NO_SITE = "<!doctype html><title>Switchgear</title><p>The documentation is not built yet."
 _PROBES = {"/health/ready": "not_ready", "/health/startup": "starting"}
 
 die_with_parent()
 logs.configure_logging()
-handover.hold_lock(environment.read_environment().data_dir)
+_environment = environment.read_environment()
+handover.hold_lock(_environment.data_dir)
 _plane = Plane()
 
 
@@ -50,7 +54,8 @@ async def _refuse_request(scope: Scope, receive: Receive, send: Send) -> None:
         await call.respond(responses.answer_error(error))
 
 
-app = Application(_plane, behind=_refuse_request)
+_documentation = DocumentationSite(_refuse_request, _environment.docs_dir, lambda: _NO_SITE)
+app = Application(_plane, behind=_documentation)
 
 
 async def run_server(host: str, port: int) -> None:

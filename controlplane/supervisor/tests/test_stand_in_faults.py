@@ -11,6 +11,7 @@ import pytest
 
 from controlplane.dataplane.storage.snapshot_file import SnapshotDisk, signing_key
 from controlplane.dataplane.tests.copies import CREDENTIAL, SAVED
+from controlplane.documentation import manifest
 from controlplane.supervisor.tests import harness
 from controlplane.supervisor.tests.harness import OUTSIDE_SERVICES, assert_nothing_left, start
 
@@ -50,15 +51,20 @@ def status(port: int, method: str, path: str) -> int:
 
 def test_services_are_answered_from_the_copy_while_migrations_run(kept: Path) -> None:
     stand_ins = {"migrate": MIGRATING.format(seconds=600)}
+    (kept / "docs" / "recover").mkdir(parents=True)
+    (kept / "docs" / "recover" / "index.html").write_text("Recover")
+    manifest.write_manifest(kept / "docs", sources="")
+    environment = {**ENVIRONMENT, "SWITCHGEAR_DOCS_DIR": str(kept / "docs")}
     began = time.monotonic()
 
-    with start(kept, stand_ins=stand_ins, environment=ENVIRONMENT) as run:
+    with start(kept, stand_ins=stand_ins, environment=environment) as run:
         harness.wait_until(lambda: status(run.port, "GET", "/api/v1/snapshot") == 200, 20, run)
         print(f"first answer after {time.monotonic() - began:.2f} s")
 
         run.wait_for("migrating")
         assert status(run.port, "GET", "/api/v1/snapshot") == 200
         assert status(run.port, "GET", "/") == 200
+        assert status(run.port, "GET", "/docs/recover/") == 200
         assert status(run.port, "GET", "/health/ready") == 503
         assert status(run.port, "POST", "/api/v1/switches/segment/finance/engage") == 503
         assert run.end()[0] == 0
