@@ -32,7 +32,7 @@ def test_finance_is_stopped_and_retail_goes_on() -> None:
 def test_engagement_ends_by_itself() -> None:
     clock = FakeClock()
     console = Console(clock)
-    gear = console.client()  # follows at once, without threads, network or disk
+    gear = console.client()  # follows immediately, without threads, network or disk
 
     console.engage("feature:chat", expires_in=60, on_expiry="release")
     assert not gear.allowed(feature="chat")

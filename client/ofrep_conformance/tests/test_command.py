@@ -99,7 +99,7 @@ def test_list_names_every_check(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "Give the server's URL"),
+        ([], "Name the server's URL"),
         (["ftp://flags.example"], "is not an http or https URL"),
         (["http://127.0.0.1:9"], "127.0.0.1"),
         (["http://127.0.0.1:9", "--header", "nonsense"], "must be 'NAME: VALUE'"),

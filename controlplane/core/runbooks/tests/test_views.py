@@ -8,6 +8,7 @@ from django.template.loader import render_to_string
 from django.urls import resolve
 
 from controlplane.core.clock import db_now
+from controlplane.core.console_urls import DOCUMENTATION_PATH
 from controlplane.core.http.tests.callers import MODEL_BACKEND, person
 from controlplane.core.runbooks import library
 from controlplane.core.runbooks.library import RUNBOOK_STATUS, RunbookStatus, StatusLine
@@ -43,7 +44,8 @@ def test_every_runbook_has_a_page_whose_links_lead_somewhere(shown, slug):
     assert "<h2>Diagnose" in html
     assert "<h2>Recover" in html
     for path in OURS.findall(html):
-        resolve(path)
+        if path != DOCUMENTATION_PATH:
+            resolve(path)
 
 
 @pytest.mark.parametrize("slug", ["nothing", "README"])
@@ -80,6 +82,6 @@ def test_page_without_a_database_says_where_its_runbook_can_be_read(
     with django_assert_num_queries(0):
         html = render_to_string("503.html")
 
-    (named,) = re.findall(r"docs/runbooks/[\w.-]+", html)
+    (named,) = re.findall(r"less (docs/runbooks/[\w.-]+)", html)
     assert (settings.BASE_DIR / named).is_file()
     assert library.find(Path(named).stem) is not None
