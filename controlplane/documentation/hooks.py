@@ -9,7 +9,12 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from controlplane.documentation import api_reference
-from controlplane.documentation.links import Site, remove_console_links, rewrite_links
+from controlplane.documentation.links import (
+    Site,
+    remove_console_links,
+    remove_repository_links,
+    rewrite_links,
+)
 from controlplane.documentation.navigation import expand_patterns
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -30,6 +35,7 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     config.copyright = f"Switchgear {project['version']}"
     if IS_PUBLISHED:
+        config.repo_url = config.extra["repository"]
         config.extra["version"] = {"provider": "mike", "alias": True}
     docs = Path(config.docs_dir)
     pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
@@ -52,10 +58,14 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if source is None:
         return markdown
     uris = {Path(file.abs_src_path): file.src_uri for file in files if file.abs_src_path}
-    site = Site(uris, ROOT, config.repo_url or "", (ROOT / "deploy" / "compose.yaml").exists())
+    site = Site(uris, ROOT, config.extra["repository"], (ROOT / "deploy" / "compose.yaml").exists())
     if IS_PUBLISHED:
         markdown = remove_console_links(markdown)
     return _runbook_heading(page) + rewrite_links(markdown, Path(source), page.file.src_uri, site)
+
+
+def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    return html if IS_PUBLISHED else remove_repository_links(html, config.extra["repository"])
 
 
 def _runbook_heading(page: Page) -> str:

@@ -60,6 +60,12 @@ def remove_console_links(text: str) -> str:
     return _CONSOLE_LINK.sub(r"\1", text)
 
 
+def remove_repository_links(html: str, repository: str) -> str:
+    """Return HTML with links to files of the repository as plain text."""
+    link = rf'<a [^>]*href="{re.escape(repository)}/[^"]*"[^>]*>(.*?)</a>'
+    return re.sub(link, r"\1", html, flags=re.DOTALL)
+
+
 def _translate(target: str, source: Path, uri: str, site: Site) -> str:
     if _NOT_RELATIVE.match(target):
         return target

@@ -5,7 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.documentation.links import Site, remove_console_links, rewrite_links
+from controlplane.documentation.links import (
+    Site,
+    remove_console_links,
+    remove_repository_links,
+    rewrite_links,
+)
 
 REPOSITORY = "https://git.example/switchgear"
 
@@ -59,6 +64,14 @@ def test_links_to_the_console_become_text_where_there_is_none() -> None:
     text = "[*Alerts*](/alerts/) ![a](/b.png) [c](c.md) [`d`](//e.example)"
 
     assert remove_console_links(text) == "*Alerts* ![a](/b.png) [c](c.md) `d`"
+
+
+def test_links_to_the_repository_become_text_where_it_is_unknown() -> None:
+    html = f'<a href="{REPOSITORY}/tree/main/a"><code>a</code></a> <a href="{REPOSITORY}x/">b</a>'
+
+    text = remove_repository_links(html, REPOSITORY)
+
+    assert text == f'<code>a</code> <a href="{REPOSITORY}x/">b</a>'
 
 
 def test_without_a_checkout_a_missing_file_is_in_the_repository(site: Site) -> None:
