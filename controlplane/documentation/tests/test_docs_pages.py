@@ -24,15 +24,14 @@ NOT_FOR_READERS = {
     *("PORT", "SECRET_KEY", "SWITCHGEAR_ADMIN_PASSWORD", "DJANGO_SETTINGS_MODULE"),
     *("PYTHONPATH", "MAKEFLAGS", "MFLAGS", "MAKELEVEL"),
 }
-SERVERS = pytest.mark.xdist_group("servers")
 KEPT_OF_HOME = (".config/pip", ".npmrc", ".cache", ".npm")
 """Configuration and caches of package managers, which a page may use."""
 
 pytestmark = [pytest.mark.docs, pytest.mark.timeout(PAGE_SECONDS + 150)]
 
 
-def list_pages() -> Iterator[object]:
-    """Yield the pages with commands; xdist runs those with servers of fixed ports in one worker."""
+def list_pages() -> Iterator[str]:
+    """Yield the pages with commands. Each server of a page has a port of its own."""
     for page in PAGES:
         try:
             blocks = parse_page(read_page(page))
@@ -40,8 +39,7 @@ def list_pages() -> Iterator[object]:
             yield page
             continue
         if any(block.language == "sh" and not block.not_run for block in blocks):
-            has_server = any(block.background is not None for block in blocks)
-            yield pytest.param(page, marks=[SERVERS] if has_server else [])
+            yield page
 
 
 @pytest.fixture(scope="session")
