@@ -2,6 +2,7 @@
 
 import json
 import shlex
+import time
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -29,6 +30,9 @@ from switches.services.release import MODES
 R = TypeVar("R", services.Engagement, services.Release)
 STRAGGLERS_NAMED = 5
 MAX_LISTED = 1000
+EFFECT_SECONDS = 1.0
+"""Longest wait for instances to confirm a change, before the command says who applies it."""
+EFFECT_POLL_SECONDS = 0.1
 DESCRIPTIONS = {
     "release": (
         "Let traffic flow again. Releases that need a second person (global, a segment at once)"
@@ -133,7 +137,7 @@ class Command(ShellCommand):
         """
         with transaction.atomic(), _explain_override():
             done = make(scope=scope, key=key, **more, actor=shell_actor(), now=db_now())
-        self.status(scope, key, options)
+        self.status(scope, key, options, seconds=EFFECT_SECONDS)
         known = {rule.name for rule in guard.list_rules()} | {break_glass.TWO_PERSON}
         for name in options.get("break_glass") or ():
             if name not in known:
@@ -151,12 +155,19 @@ class Command(ShellCommand):
             self.line(f"  permanent waits for approval: request {done.approval.pk}")
         return done
 
-    def status(self, scope: str, key: str, options: dict[str, Any]) -> None:
+    def status(
+        self, scope: str, key: str, options: dict[str, Any], *, seconds: float = 0.0
+    ) -> None:
+        """Print the switch; wait up to `seconds` for its reporting instances to confirm it."""
         if options["json"]:
             self.line(json.dumps(switch_list.read_resource(identify(scope, key))))
             return
         switch = find_or_new(scope, key)
+        ends = time.monotonic() + seconds
         effect = measure_effect(switch, db_now())
+        while effect and effect.instances and not effect.by_everybody and time.monotonic() < ends:
+            time.sleep(EFFECT_POLL_SECONDS)
+            effect = measure_effect(switch, db_now())
         ramp = live_ramps.find_live_ramp(switch.pk)
         self.line(_describe_switch(switch))
         for above in Switch.objects.stopped().filter(scope=GLOBAL.name).exclude(pk=switch.pk):
