@@ -179,11 +179,15 @@ document.addEventListener("htmx:afterSwap", (event) => {
 
 dialog.addEventListener("close", showUndo);
 
-// After an undo by any button, remove the offer.
+// After an undo by any button, or a release, remove the offer.
 document.addEventListener("htmx:afterRequest", (event) => {
-  if (!pendingUndo || event.detail.pathInfo?.requestPath !== pendingUndo.path) return;
-  const refused = event.detail.xhr.status === 409 && !event.detail.requestConfig.parameters.has(IF_NEWEST);
-  if (event.detail.xhr.status !== 204 && !refused) return;
+  const { pathInfo, requestConfig, successful, xhr } = event.detail;
+  const path = pathInfo?.requestPath;
+  if (!pendingUndo || (path !== pendingUndo.path && path !== pendingUndo.release)) return;
+  const released = path === pendingUndo.release && requestConfig.verb === "post" && successful;
+  const undone = path === pendingUndo.path && xhr.status === 204;
+  const refused = path === pendingUndo.path && xhr.status === 409 && !requestConfig.parameters.has(IF_NEWEST);
+  if (!released && !undone && !refused) return;
   clearUndo();
   for (const element of document.querySelectorAll("[data-undo-toast]")) removeToast(element);
 });

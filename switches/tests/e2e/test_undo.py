@@ -43,6 +43,19 @@ def test_z_takes_back_what_was_just_engaged(desks):
     assert Episode.objects.get().ended_how == "undone"
 
 
+def test_release_takes_the_offer_back(desks):
+    page = desks.open_desk(person("operator")).open("/")
+    engage(page)
+    expect(toast(page)).to_contain_text("segment:finance is engaged.")
+
+    page.locator("tr[data-switch='segment:finance']").get_by_role("link", name="Release").click()
+    page.get_by_label("Why it is safe now").fill("Vendor reports recovery, errors below 0.1 %")
+    page.get_by_role("button", name="Start ramp of segment:finance").click()
+
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(toast(page)).to_have_count(0)
+
+
 def test_z_works_while_the_dialog_still_tells_of_it(desks):
     page = desks.open_desk(person("operator")).open("/")
     page.keyboard.press("e")
