@@ -53,6 +53,16 @@ def test_diff_without_a_difference_exits_with_0(asking, console, folder):
     assert asking("config", "diff", str(folder)).code == 0
 
 
+def test_diff_names_the_first_entries_that_are_in_no_file(asking, console, folder):
+    names = [f"switch feature:old-{number}" for number in range(7)]
+    console.answer("POST", f"{API}diff", {**SAME, "elsewhere": names})
+
+    ran = asking("config", "diff", str(folder))
+
+    text = " ".join(ran.out.split())
+    assert f"In none of the files, unchanged: {', '.join(names[:5])} and 2 more." in text
+
+
 def test_load_sends_the_digest_of_the_plan_it_showed(asking, console, folder):
     console.answer("POST", f"{API}diff", PLAN)
     console.answer("POST", API, PLAN)

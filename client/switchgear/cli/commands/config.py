@@ -15,6 +15,7 @@ from switchgear.cli.parser import DRY_RUN, Commands, option, reason_option
 
 PATH = "/configuration/"
 SCHEMA_FOLDER = "schema"
+ELSEWHERE_NAMED = 5
 MARKS = {"new": ("+ ", "good"), "changed": ("~ ", "warn"), "kept": ("= ", "quiet")}
 LOAD_SECONDS = 35.0
 """Timeout of a load or comparison. The console itself gives up after 25 s."""
@@ -153,10 +154,10 @@ def _differs(plan: Document) -> bool:
 def _print_plan(call: CommandContext, plan: Document) -> None:
     for one in plan["changes"]:
         _print_change(call, one)
-    if plan["elsewhere"]:
-        count = len(plan["elsewhere"])
-        text = f"{count:,} entries are in none of the files; they stay. To list them: --json"
-        call.screen.line(StyledText(text, "quiet"))
+    if elsewhere := plan["elsewhere"]:
+        named, more = ", ".join(elsewhere[:ELSEWHERE_NAMED]), len(elsewhere) - ELSEWHERE_NAMED
+        rest = f" and {more:,} more" if more > 0 else ""
+        call.screen.line(StyledText(f"In none of the files, unchanged: {named}{rest}.", "quiet"))
     for remark in plan["remarks"]:
         call.screen.line(remark)
     call.screen.line(f"Plan: {_describe_counts(plan)}.")
