@@ -119,7 +119,7 @@ def test_policies_that_protect_nothing_do_not_pass(tmp_path: Path) -> None:
         "a fallback, or fallback=None if nothing can stand in",
         "a failure_rate of at most 0.8",
         "at most 500 calls, or failures, until it may open",
-        "no more probes at once than in all (half_open_concurrent)",
+        "no more concurrent probes than in total (half_open_concurrent)",
     ]
     assert [line.split(". ")[0] for line in list_missing(lines, "shop->mail")] == [
         "at most 1000 calls at once, and as many that wait",

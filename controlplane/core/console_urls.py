@@ -1,13 +1,14 @@
 """URLs of the console's pages."""
 
-from django.conf import settings
-
 DOCUMENTATION_PATH = "/docs/"
 """Path of the documentation, which the web process serves without Django."""
 
 
 def console_url(path: str) -> str:
     """Return the absolute URL of a page, or "" if PUBLIC_URL is not set."""
+    # Imported here, because the stand-in server during startup uses this module without Django.
+    from django.conf import settings
+
     return f"{settings.PUBLIC_URL.rstrip('/')}{local_path(path)}" if settings.PUBLIC_URL else ""
 
 

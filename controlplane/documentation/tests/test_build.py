@@ -7,9 +7,12 @@ import threading
 import time
 from pathlib import Path
 
+import pytest
+
 from controlplane.documentation import build
 
 
+@pytest.mark.slow
 def test_stopped_build_leaves_no_draft(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     command = [sys.executable, "-m", "controlplane.documentation.build", str(folder)]
