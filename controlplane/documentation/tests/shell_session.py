@@ -23,14 +23,14 @@ _LOOP = """
 while IFS= read -r -u {commands} line; do eval "$line"; done
 """
 _RUN = """
-: > {out}; set -euo pipefail; trap 'echo "$LINENO: $BASH_COMMAND" > {failed}' ERR; \
-source {script} </dev/null >>{out} 2>&1; trap - ERR; set +euo pipefail; echo "0 $PWD" >&{answers}
+: > {out}; set -eu; trap 'echo "$LINENO: $BASH_COMMAND" > {failed}' ERR; \
+source {script} </dev/null >>{out} 2>&1; trap - ERR; set +eu; echo "0 $PWD" >&{answers}
 """
 _RUN_FAILING = """
-( set -euo pipefail; source {script} </dev/null >{out} 2>&1 ); echo "$? $PWD" >&{answers}
+( set -eu; source {script} </dev/null >{out} 2>&1 ); echo "$? $PWD" >&{answers}
 """
 _RUN_BACKGROUND = """
-( set -euo pipefail; source {script} </dev/null >{out} 2>&1 ) & echo "$! $PWD" >&{answers}
+( set -eu; source {script} </dev/null >{out} 2>&1 ) & echo "$! $PWD" >&{answers}
 """
 
 
