@@ -19,7 +19,7 @@ from controlplane.documentation.manifest import read_manifest, write_manifest
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONFIG = Path(__file__).resolve().parent / "mkdocs.yml"
 SITE = ROOT / "var" / "docs"
-"""Where `make docs` and `make run` build the site."""
+"""Default folder of the built site."""
 SOURCES = (
     *("docs", "client/switchgear", "CHANGELOG.md", "requirements.txt"),
     *("controlplane", "switches", "breakers", "slo", "static/favicon.svg", "pyproject.toml"),

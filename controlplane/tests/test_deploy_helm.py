@@ -88,10 +88,10 @@ def render(helm: Callable[..., Done], folder: Path, values: Document) -> list[Do
 
 def by_name(found: list[Document]) -> dict[tuple[str, str], Document]:
     """Return the objects by kind and name, without what differs on purpose."""
-    return {(each["kind"], each["metadata"]["name"]): plain(each) for each in found}
+    return {(each["kind"], each["metadata"]["name"]): strip_tool_metadata(each) for each in found}
 
 
-def plain(document: Document) -> Document:
+def strip_tool_metadata(document: Document) -> Document:
     """Return the object without the labels and annotations that only one tool needs."""
     found = copy.deepcopy(document)
     pod = found.get("spec", {}).get("template", {})
