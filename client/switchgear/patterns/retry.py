@@ -135,7 +135,6 @@ class Retry(BareDecorator):
         self.on_retry = on_retry
         self.clock, self.rng = clock, rng
         self.exhausted_noted_at: float | None = None
-        """Time of the last journal event about the exhausted budget."""
         self._sleep = sleep
         self._owns_budget = budget is None
         self.budget: RetryBudget | None = budget or RetryBudget(

@@ -1,17 +1,21 @@
 """The decision after each attempt of a retried call, shared by sync and async code."""
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from switchgear import journal
 from switchgear.failures.classification import RetrySummary
 from switchgear.failures.error_labels import NON_RETRYABLE_LABELS, error_labels
 from switchgear.patterns import retried_calls, time_limits
 from switchgear.patterns.argument_checks import evaluate_predicate
+from switchgear.patterns.counters import Counters
+from switchgear.patterns.parameters import RetryParameters
 from switchgear.patterns.retry_budget import RetryBudget
 from switchgear.patterns.retry_rules import (
     NOTE_PREFIX,
+    ErrorKinds,
     backoff_seconds,
     is_final,
     iter_members,
@@ -21,9 +25,7 @@ from switchgear.patterns.retry_rules import (
     set_note,
     status_error,
 )
-
-if TYPE_CHECKING:
-    from switchgear.patterns.retry import Retry
+from switchgear.patterns.time_limits import Clock
 
 QUESTION = "whether to retry"
 CONTEXT_TOO_LONG = "context_length_exceeded"
@@ -44,6 +46,24 @@ class RetryState:
     elapsed_seconds: float
     error: BaseException | None = None
     result: Any = None
+
+
+class RetrySettings(Protocol):
+    """The attributes of a retry that decide about its calls; see `Retry` for their meaning."""
+
+    name: str
+    parameters: RetryParameters
+    retry_on: ErrorKinds
+    never: ErrorKinds
+    retry_result: Callable[[Any], bool] | None
+    truncate: Callable[..., Any] | None
+    budget: RetryBudget | None
+    counters: Counters | None
+    on_retry: Callable[[RetryState], None] | None
+    clock: Clock
+    rng: Callable[[], float]
+    exhausted_noted_at: float | None
+    """Time of the last journal event about the exhausted budget."""
 
 
 def is_budgeted(outer: retried_calls.RetriedCall | None, budget: RetryBudget) -> bool:
@@ -69,7 +89,9 @@ class RetryCallState(retried_calls.RetriedCall):
     truncates = False
     _has_truncated = False
 
-    def __init__(self, settings: "Retry", outer: retried_calls.RetriedCall | None = None) -> None:
+    def __init__(
+        self, settings: RetrySettings, outer: retried_calls.RetriedCall | None = None
+    ) -> None:
         self.owner = self.settings = settings
         self.outer = outer
         self._began = now = settings.clock()
