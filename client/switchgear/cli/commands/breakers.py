@@ -2,9 +2,9 @@
 
 import re
 
+from switchgear.cli import output
 from switchgear.cli.api_client import Query, url_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import output
 from switchgear.cli.formatters import StyledText, pluralize
 from switchgear.cli.parser import DRY_RUN, Commands, duration_option, option, reason_option
 from switchgear.cli.views import breakers as views

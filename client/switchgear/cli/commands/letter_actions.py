@@ -3,10 +3,10 @@
 import argparse
 from functools import partial
 
-from switchgear.cli import exits
+from switchgear.cli import exits, output
 from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import letter_jobs, output
+from switchgear.cli.commands import letter_jobs
 from switchgear.cli.formatters import StyledText
 from switchgear.cli.parser import DRY_RUN, Commands, option, parse_rate, reason_option
 from switchgear.cli.views import letters as views

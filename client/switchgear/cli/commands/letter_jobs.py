@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from functools import partial
 
-from switchgear.cli import exits
+from switchgear.cli import exits, output
 from switchgear.cli.api_client import Document, url_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import output
 from switchgear.cli.formatters import StyledText
 from switchgear.cli.parser import Commands, option, reason_option
 from switchgear.cli.views import letters as views

@@ -1,9 +1,9 @@
 """Commands for streams of dead letters and their archive."""
 
-from switchgear.cli import exits
+from switchgear.cli import exits, output
 from switchgear.cli.api_client import url_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import letter_actions, letter_jobs, output
+from switchgear.cli.commands import letter_actions, letter_jobs
 from switchgear.cli.commands.letter_actions import SERVER, STREAM, read_filters
 from switchgear.cli.formatters import StyledText
 from switchgear.cli.parser import DRY_RUN, Commands, option, parse_count, reason_option

@@ -4,10 +4,9 @@ import argparse
 from collections.abc import Callable
 from functools import partial
 
-from switchgear.cli import exits
+from switchgear.cli import exits, output
 from switchgear.cli.api_client import Document, switch_path, url_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import output
 from switchgear.cli.formatters import StyledText, parse_time
 from switchgear.cli.parser import DRY_RUN, Commands, option, reason_option
 from switchgear.cli.views import ramps as views

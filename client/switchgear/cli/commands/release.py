@@ -4,10 +4,10 @@ import json
 import math
 import re
 
-from switchgear.cli import exits
+from switchgear.cli import exits, output
 from switchgear.cli.api_client import Document, switch_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import output, ramps
+from switchgear.cli.commands import ramps
 from switchgear.cli.formatters import StyledText, duration_seconds
 from switchgear.cli.parser import (
     DRY_RUN,

@@ -1,8 +1,8 @@
 """Commands for SLOs and alerts: `slo list|show|alerts|ack`."""
 
+from switchgear.cli import output
 from switchgear.cli.api_client import url_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import output
 from switchgear.cli.formatters import StyledText
 from switchgear.cli.parser import Commands, one_of, option
 from switchgear.cli.views import slos as views

@@ -3,10 +3,10 @@
 import time
 from datetime import UTC, datetime
 
-from switchgear.cli import exits
+from switchgear.cli import exits, output
 from switchgear.cli.api_client import Document, Query, switch_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import output, release
+from switchgear.cli.commands import release
 from switchgear.cli.formatters import StyledText, cell, parse_moment, single_line
 from switchgear.cli.parser import (
     DRY_RUN,

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-from switchgear.cli import exits
+from switchgear.cli import exits, output
 from switchgear.cli.api_client import Document, switch_path, url_path
 from switchgear.cli.command_context import CommandContext
-from switchgear.cli.commands import output
 from switchgear.cli.formatters import Cell, StyledText, cell
 from switchgear.cli.live import resource_lines
 
