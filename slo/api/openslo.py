@@ -17,7 +17,8 @@ from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
 from controlplane.core.protocol import max_body_bytes, too_large
-from slo.objectives.openslo import services
+from slo.objectives import spec_import
+from slo.objectives.openslo import export
 from slo.objectives.permissions import require_admin
 
 from .slos import READ, WRITE
@@ -84,7 +85,7 @@ class OpenSloBody(EmptyBody):
 
 class ImportedSloShape(serializers.Serializer[Any]):
     name = serializers.CharField()
-    outcome = serializers.ChoiceField((services.CREATED, services.CHANGED, services.SAME))
+    outcome = serializers.ChoiceField((spec_import.CREATED, spec_import.CHANGED, spec_import.SAME))
 
 
 class OpenSloImportShape(serializers.Serializer[Any]):
@@ -119,12 +120,12 @@ class OpenSloView(ApiView):
     def get(self, request: Request) -> HttpResponse:
         """Export SLOs as OpenSLO v1 documents, which can be imported without loss."""
         parameters = self.filters.parse(request.query_params)
-        found = services.export_slos([parameters["slo"]] if "slo" in parameters else ())
+        found = export.export_slos([parameters["slo"]] if "slo" in parameters else ())
         content_type = FORMATS[parameters["format"]]
         if parameters["format"] == "json":
             return HttpResponse(json_format.dumps({"documents": found}), content_type=content_type)
         attachment = {"Content-Disposition": 'attachment; filename="slos.yaml"'}
-        body = services.to_yaml(found)
+        body = export.to_yaml(found)
         return HttpResponse(body, content_type=content_type, headers=attachment)
 
     @extend_schema(
@@ -141,8 +142,8 @@ class OpenSloView(ApiView):
         require_admin(actor)
         raw = list(body.get("documents", ()))
         if "text" in body:
-            raw += services.parse_text(body["text"])
-        outcomes, remarks = services.import_slos(
+            raw += spec_import.parse_text(body["text"])
+        outcomes, remarks = spec_import.import_slos(
             raw,
             server=body.get("prometheus_url", ""),
             actor=actor,

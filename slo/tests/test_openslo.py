@@ -4,7 +4,8 @@ import pytest
 import yaml
 
 from controlplane.core.errors import InvalidInput
-from slo.objectives.openslo import parser, services
+from slo.objectives import spec_import
+from slo.objectives.openslo import parser
 
 SLO = """
 apiVersion: openslo/v1
@@ -280,4 +281,4 @@ def test_text_that_stands_for_more_than_memory_holds_is_refused():
     bomb = "a: &a [x, x]\n" + "".join(f"b{n}: &b{n} [*a, *a]\n" for n in range(30))
 
     with pytest.raises(InvalidInput, match="repeat the value"):
-        services.parse_text(bomb)
+        spec_import.parse_text(bomb)

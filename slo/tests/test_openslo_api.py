@@ -8,8 +8,8 @@ from controlplane.core import json_values
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import as_role
 from slo.models import Sli, Slo
-from slo.objectives import documents, metadata
-from slo.objectives.openslo import parser, services
+from slo.objectives import documents, metadata, spec_import
+from slo.objectives.openslo import export, parser
 
 from .factories import slo
 
@@ -101,7 +101,7 @@ def slos(draw):
 @given(st.dictionaries(st.sampled_from(["a", "b.c", "D-1_2"]), slos(), min_size=1))
 def test_what_was_exported_is_imported_as_it_was(given):
     document = parser.parse_documents(
-        services.parse_text(services.to_yaml(services.export_documents(given)))
+        spec_import.parse_text(export.to_yaml(export.export_documents(given)))
     )
 
     assert document.slos == given
@@ -140,7 +140,7 @@ def test_same_again_changes_nothing(admin):
 
 @pytest.mark.django_db
 def test_json_may_be_one_document_or_several_or_a_text(admin):
-    (one,) = services.parse_text(TEXT)
+    (one,) = spec_import.parse_text(TEXT)
 
     assert admin.post("/openslo/", one).json()["slos"][0]["outcome"] == "created"
     assert admin.post("/openslo/", {"documents": [one]}).json()["slos"][0]["outcome"] == "same"

@@ -3,7 +3,7 @@
 import pytest
 import yaml
 
-from slo.objectives.openslo import services
+from slo.objectives.openslo import export
 
 from .test_openslo import SERVER, parse_errors, parse_texts
 
@@ -80,15 +80,15 @@ def test_names_and_labels_are_kept():
 def test_export_of_an_import_is_the_same_slo(text):
     parsed = parse_texts(text)
 
-    exported = services.export_documents(parsed.slos)
-    again = parse_texts(services.to_yaml(exported))
+    exported = export.export_documents(parsed.slos)
+    again = parse_texts(export.to_yaml(exported))
 
     assert again.slos == parsed.slos
-    assert services.export_documents(again.slos) == exported
+    assert export.export_documents(again.slos) == exported
 
 
 def test_export_has_the_names_and_labels_in_their_places():
-    source, first, _ = services.export_documents(parse_texts(SLICES).slos)
+    source, first, _ = export.export_documents(parse_texts(SLICES).slos)
 
     assert source["kind"] == "DataSource"
     assert first["metadata"]["labels"] == {"team": "identity", "tier": ["one", "two"]}

@@ -23,7 +23,7 @@ from slo.arithmetic.minutes import end_of
 from slo.backtests import history, replay
 from slo.ingest import csv_import
 from slo.models import Sli, Slo
-from slo.objectives.openslo.services import SAME, import_slos, parse_text
+from slo.objectives.spec_import import SAME, import_slos, parse_text
 
 WRONG_ARGUMENT = 2
 MAX_ERRORS = 20
