@@ -1,4 +1,4 @@
-"""Lookup and early end of a switch's live ramp, and the end of its episode."""
+"""Lookup of a switch's live or last ramp, early end of a live ramp, and the end of its episode."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -36,6 +36,15 @@ STATES: Mapping[str, str] = {
 def find_live_ramp(switch_id: str) -> Ramp | None:
     """Return the switch's running or pending ramp with its job, or None."""
     return Ramp.objects.select_related("job").filter(switch_id=switch_id, live=True).first()
+
+
+def find_last_ramp(switch_id: str) -> Ramp | None:
+    """Return the switch's last ramp with its job, or None.
+
+    Automatic ramps are left out: nobody chose their plan.
+    """
+    ramps = Ramp.objects.select_related("job").filter(switch_id=switch_id, automatic=False)
+    return ramps.order_by("-pk").first()
 
 
 def supersede(switch: Switch, outcome: str, actor: Actor, now: datetime) -> Ramp | None:

@@ -7,8 +7,10 @@ validates; each error is shown at its field.
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import Any
 
+from controlplane.core import durations
 from controlplane.core.errors import InvalidInput
 from controlplane.core.gates import kinds
 from controlplane.core.gates.fields import (
@@ -154,13 +156,27 @@ class Editor:
 
     @property
     def summary(self) -> str:
-        """Return the numbers of steps and gates: `3 steps, 1 gate each`."""
-        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}"
+        """Return the steps, their dwell and their gates: `3 steps of 5 min, 1 gate each`.
+
+        Different dwells are added up: `2 steps, at least 8 min`. Unreadable ones are left out.
+        """
+        steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}{self._dwell_text}"
         if not self.gates:
             return f"{steps}, no gates"
         shown = self.gates if self.shared_gates is None else len(self.shared_gates)
         gates = f"{shown} gate{'' if shown == 1 else 's'}"
         return f"{steps}, {gates}{'' if self.shared_gates is None else ' each'}"
+
+    @property
+    def _dwell_text(self) -> str:
+        typed = [parse_texts(STEP_FIELDS, step.values) for step in self.steps]
+        dwells = [step.get("dwell_seconds", plans.DWELL_SECONDS) for step in typed]
+        readable = [dwell for dwell in dwells if isinstance(dwell, int | float)]
+        if readable != dwells or not all(0 <= one <= plans.MAX_DWELL_SECONDS for one in readable):
+            return ""
+        if len({*dwells}) == 1:
+            return f" of {durations.format_readable(timedelta(seconds=dwells[0]))}"
+        return f", at least {durations.format_readable(timedelta(seconds=sum(dwells)))}"
 
     @property
     def gates(self) -> int:
@@ -195,12 +211,18 @@ class Editor:
         return len(self.unwatched) < len(self.steps)
 
     @property
+    def valid_plan(self) -> list[dict[str, Any]] | None:
+        """Return the typed plan as :func:`switches.ramps.plan.read_plan` does, None if invalid."""
+        try:
+            return plans.read_plan(self.plan())
+        except InvalidInput:
+            return None
+
+    @property
     def is_hasty(self) -> bool:
         """Return True if the plan is valid and hasty (:func:`switches.ramps.plan.is_hasty`)."""
-        try:
-            return plans.is_hasty(plans.read_plan(self.plan()))
-        except InvalidInput:
-            return False
+        plan = self.valid_plan
+        return plan is not None and plans.is_hasty(plan)
 
     def rows(self) -> list[dict[str, Any]]:
         return [self._row(index, step) for index, step in enumerate(self.steps)]

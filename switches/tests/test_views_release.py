@@ -1,5 +1,7 @@
 """Releasing from the screen: by an editable ramp plan without a script, or at once."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from breakers.tests.registered import dependency
@@ -19,6 +21,7 @@ from switches.tests.browsers import (
     browser_as,
     engaged,
     page,
+    released,
     text,
 )
 from switches.tests.ramps import start_ramp
@@ -159,6 +162,42 @@ class TestEditor:
         engaged()
 
         assert press(browser_as("viewer"), FINANCE, "add-step", {}).status_code == 403
+
+
+class TestProposedPlan:
+    GATED = ({"percent": 10, "gates": [{"type": "external", "gate": "smoke"}]}, {"percent": 100})
+    IMMEDIATE = ({"percent": 50, "dwell_seconds": 0}, {"percent": 100})
+
+    def test_plan_of_the_last_ramp_is_proposed(self):
+        ramp = start_ramp("feature:mail", plan=[*self.GATED])
+        released("feature:mail")
+        engaged("feature:mail")
+        Job.objects.filter(pk=ramp.pk).update(created_at=datetime(2026, 3, 2, 14, 2, tzinfo=UTC))
+
+        html = page(browser_as("operator").get(FEATURE))
+
+        assert "10 %, 100 % in 2 steps of 5 min" in text(html)
+        assert "Same plan as the ramp of 2 Mar 14:02" in text(html)
+
+    @pytest.mark.parametrize(
+        ("plan", "more"), [(IMMEDIATE, {}), (GATED, {"automatic": True})], ids=["immediate", "automatic"]
+    )
+    def test_immediate_plan_and_that_of_an_automatic_ramp_are_not_proposed(self, plan, more):
+        ramp = start_ramp("feature:mail", plan=[*plan], by=person("approver", "ada"))
+        released("feature:mail")
+        engaged("feature:mail")
+        Ramp.objects.filter(pk=ramp.pk).update(**more)
+
+        html = text(page(browser_as("operator").get(FEATURE)))
+
+        assert "5 %, 25 %, 100 % in 3 steps of 5 min, no gates" in html
+        assert "Same plan" not in html
+
+    def test_ramp_of_another_switch_is_not_proposed(self):
+        start_ramp("feature:chat", plan=[*self.GATED])
+        engaged("feature:mail")
+
+        assert "no gates" in text(page(browser_as("operator").get(FEATURE)))
 
 
 class TestAtOnce:

@@ -28,7 +28,7 @@ from controlplane.core.page_responses import (
 from switches import blast, services
 from switches.confirmation import require_confirmation
 from switches.forms import ReleaseForm
-from switches.models import Switch
+from switches.models import Ramp, Switch
 from switches.ramps import descriptions, live_ramps, plan_buttons, plan_editor
 from switches.ramps import plan as plans
 from switches.ramps.plan_editor import Editor
@@ -61,7 +61,7 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = ReleaseForm(submitted_data(request))
     valid = form.is_valid()
     submitted = plan_editor.read_form(request.POST)
-    editor = submitted or plan_editor.open_plan(plans.read_plan())
+    editor = submitted or _propose_plan(live_ramps.find_last_ramp(switch.pk))
     if button := request.POST.get("do", ""):
         return _show_edited(request, switch, form, editor, button, now)
     if not form.is_bound:
@@ -90,6 +90,16 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
             raise
         form.add_error(None, error.detail)
     return _show(request, switch, form, editor, now, status=422)
+
+
+def _propose_plan(last: Ramp | None) -> Editor:
+    """Return the plan of the switch's last ramp; the default plan without one.
+
+    A plan that never waits releases all traffic at once, so it must be chosen each time.
+    """
+    if last is None or plans.is_immediate(last.plan):
+        return plan_editor.open_plan(plans.read_plan())
+    return plan_editor.open_plan(last.plan)
 
 
 def _carry_out(
@@ -160,7 +170,7 @@ def _show_edited(
             "now": now,
             "ramp_asks": guard.needs_second_person(switch, at_once=editor.is_hasty),
             "at_once_asks": guard.needs_second_person(switch, at_once=True),
-            **_editor_context(editor, now),
+            **_editor_context(switch, editor, now),
         }
         return render(request, EDITOR, context)
     return _show(request, switch, form, editor, now, more={"is_open": True})
@@ -203,7 +213,7 @@ def _show(
         "may_break_glass": bool(rules or second_person) and episode is not None,
         "may_glass_ramp": not is_ramping and bool(rules or ramp_asks),
         "wider": blast.wider_engaged(switch.pk, now) if episode else [],
-        **_editor_context(editor, now),
+        **_editor_context(switch, editor, now),
         **(more or {}),
     }
     return show(request, TEMPLATE, context, status=status)
@@ -221,8 +231,10 @@ def _find_opened(form: ReleaseForm) -> str:
     return "break-glass" if has_override else ""
 
 
-def _editor_context(editor: Editor, now: datetime) -> dict[str, Any]:
+def _editor_context(switch: Switch, editor: Editor, now: datetime) -> dict[str, Any]:
+    last = live_ramps.find_last_ramp(switch.pk)
     return {
+        "same_as": last if last and last.plan == editor.valid_plan else None,
         "plan": replace(editor, options=options.load_options(editor.option_lists, now)),
         "gate_types": [(kind.name, kind.label) for kind in GATE_KINDS.values()],
         "early": {"seconds": plans.MIN_EARLY_SECONDS, "percent": plans.MAX_EARLY_PERCENT},

@@ -133,8 +133,31 @@ def test_shared_gate_is_added_to_every_step_and_removed_from_every_step():
     form = press_button(plan, "add-gate-all", {"all-new": "external"})
 
     assert [step["gates"] for step in form.plan()] == [[{"type": "external"}]] * 3
-    assert (form.summary, form.focus) == ("3 steps, 1 gate each", "all-gate-0-gate")
+    assert (form.summary, form.focus) == ("3 steps of 5 min, 1 gate each", "all-gate-0-gate")
     assert press_button(form, "remove-gate-all-0", {}).plan() == plan.plan()
+
+
+@pytest.mark.parametrize(
+    ("dwells", "summary"),
+    [
+        ((300, 300), "2 steps of 5 min, no gates"),
+        ((90, 300), "2 steps, at least 6 min 30 s, no gates"),
+        ((0, 0), "2 steps of 0 s, no gates"),
+        ((60,), "1 step of 1 min, no gates"),
+    ],
+)
+def test_summary_says_how_long_the_plan_takes(dwells, summary):
+    percents = [5, 100][-len(dwells) :]
+    steps = [{"percent": p, "dwell_seconds": s} for p, s in zip(percents, dwells, strict=True)]
+
+    assert editor.open_plan(plans.read_plan(steps)).summary == summary
+
+
+@pytest.mark.parametrize("typed", ["five", "-5", "9" * 40])
+def test_summary_of_an_invalid_dwell_gives_no_duration(typed):
+    form = editor.read_form({"step-0-percent": "100", "step-0-dwell": typed})
+
+    assert form.summary == "1 step, no gates"
 
 
 def test_split_gates_are_copied_to_each_step_and_shared_ones_are_merged():

@@ -1,4 +1,6 @@
-"""The release dialog: gates chosen from lists, one button at one place, no accidental release."""
+"""The release dialog: its proposed plan, gates from lists, one button, no accidental release."""
+
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -8,8 +10,10 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from slo.tests.factories import slo
 from switches.models import Episode, Ramp
+from switches.rules.tests.factories import create_rule
 from switches.tests.browsers import SAFE_NOW, engaged
 from switches.tests.e2e.tap_guard import await_taps
+from switches.tests.ramps import start_ramp
 
 pytestmark = pytest.mark.e2e
 PAUSES_MS = (120, 250, 450, 700, 1200)
@@ -17,6 +21,7 @@ PHONE = {"viewport": {"width": 390, "height": 800}, "is_mobile": True, "has_touc
 SIZES = [(320, 568), (390, 844), (568, 320), (844, 390), (1280, 720)]
 SWITCH = "/switches/feature/mail/"
 AT_ONCE, GLASS = ".immediate-release > summary", ".break-glass > summary"
+STEPS = "A ramp returns traffic in steps"
 SHOWN = "#dialog .form-foot .button--big:visible"
 
 
@@ -100,6 +105,79 @@ def test_gates_are_set_per_step_and_merged_again(desks, approver, gate_targets):
     expect(page.locator(".plan-shared .plan-gate")).to_have_count(1)
 
 
+def test_dialog_says_how_long_the_default_plan_takes_before_it_is_opened(desks, approver):
+    page = desks.open_desk(approver).open(SWITCH)
+
+    open_dialog(page)
+
+    summary = page.locator("#plan-editor > summary")
+    expect(summary).to_contain_text("5 %, 25 %, 100 % in 3 steps of 5 min, no gates")
+    expect(summary).not_to_contain_text("Same plan")
+
+
+def test_plan_of_an_aborted_ramp_is_proposed_again_and_stays_editable(
+    desks, approver, gate_targets
+):
+    gate = {"type": "slo", "slo": "mail-availability", "max_burn_rate": 2}
+    plan = [
+        {"percent": percent, "dwell_seconds": dwell, "gates": [gate]}
+        for percent, dwell in ((10, 120), (100, 60))
+    ]
+    ramp = start_ramp("feature:chat", plan=plan, by=approver)
+    engaged("feature:chat", by=approver)
+    page = desks.open_desk(approver).open("/switches/feature/chat/")
+    open_dialog(page)
+    summary = page.locator("#plan-editor > summary")
+    same_plan = re.compile(r"Same plan as the ramp of \d\d:\d\d")
+    expect(summary).to_contain_text("10 %, 100 % in 2 steps, at least 3 min, 1 gate each")
+    expect(summary).to_contain_text(same_plan)
+
+    page.get_by_label("Why it is safe now").fill(SAFE_NOW)
+    summary.click()
+    expect(page.get_by_label("SLO", exact=True)).to_have_value("mail-availability")
+    page.get_by_label("Step 1: Dwell").fill("3m")
+    page.get_by_role("button", name="Check plan").click()
+    expect(summary).to_contain_text("at least 4 min")
+    expect(summary).not_to_contain_text("Same plan")
+    page.get_by_role("button", name="Start ramp of feature:chat").click()
+
+    expect(page.locator(".toast")).to_contain_text("feature:chat is ramping at 10 %")
+    again = Ramp.objects.exclude(pk=ramp.pk).get()
+    assert again.plan == [{**ramp.plan[0], "dwell_seconds": 180}, ramp.plan[1]]
+
+
+def test_plan_is_hidden_while_the_release_at_once_is_open(desks, approver):
+    page = desks.open_desk(approver).open(SWITCH)
+    open_dialog(page)
+    of_ramp = [page.locator("#plan-editor"), page.locator("#plan-watched"), page.get_by_text(STEPS)]
+
+    for part in of_ramp:
+        expect(part).to_be_visible()
+    page.locator(AT_ONCE).click()
+    for part in of_ramp:
+        expect(part).to_be_hidden()
+    page.locator(AT_ONCE).click()
+
+    for part in of_ramp:
+        expect(part).to_be_visible()
+    expect(page.locator(SHOWN)).to_have_text("Start ramp of feature:mail")
+
+
+def test_plan_is_shown_while_break_glass_releases_in_steps_only(desks, approver):
+    create_rule("at_least_one", "feature:mail", "feature:chat")
+    page = desks.open_desk(approver).open(SWITCH)
+    open_dialog(page)
+    plan = page.locator("#plan-editor")
+    page.locator(GLASS).click()
+    expect(plan).to_be_visible()
+
+    page.get_by_text("All at once", exact=True).click()
+    expect(plan).to_be_hidden()
+    page.get_by_text("In steps", exact=True).click()
+
+    expect(plan).to_be_visible()
+
+
 @pytest.mark.parametrize(("width", "height"), SIZES)
 def test_each_part_has_one_button_at_the_same_place(desks, approver, width, height):
     touch = {"is_mobile": width < 900, "has_touch": width < 900}
@@ -110,15 +188,15 @@ def test_each_part_has_one_button_at_the_same_place(desks, approver, width, heig
     expect(page.locator(SHOWN)).to_have_text("Start ramp of feature:mail")
     before = page.locator(SHOWN).bounding_box()
 
-    page.locator(AT_ONCE).click()
-    expect(page.locator(SHOWN)).to_have_text("Release feature:mail now")
-    after = page.locator(SHOWN).bounding_box()
     page.locator("#plan-editor > summary").click()
     page.get_by_role("button", name="Add gate").click()
     expect(page.locator(".plan-shared .plan-gate")).to_have_count(1)
-    later = page.locator(SHOWN).bounding_box()
+    edited = page.locator(SHOWN).bounding_box()
+    page.locator(AT_ONCE).click()
+    expect(page.locator(SHOWN)).to_have_text("Release feature:mail now")
+    after = page.locator(SHOWN).bounding_box()
 
-    for box in (before, after, later):
+    for box in (before, edited, after):
         assert box["y"] >= 0
         assert box["y"] + box["height"] <= height
         assert box["x"] + box["width"] <= width
