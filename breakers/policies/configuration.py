@@ -10,7 +10,7 @@ from typing import Any
 
 from breakers import names
 from breakers.policies.parameters import TIERS
-from controlplane.core.configuration.files import parse_document
+from controlplane.core.configuration.files import read_document, read_entries
 from controlplane.core.errors import InvalidInput
 from controlplane.core.json_values import add_error as _note
 
@@ -78,19 +78,20 @@ def read_files(texts: Mapping[str, str]) -> ConfigurationFolder:
     Raise :class:`InvalidInput`, whose errors name file and key.
     """
     errors: dict[str, list[str]] = {}
-    files = {name: parse_document(name, texts[name], errors) for name in FILES if name in texts}
-    for name, document in files.items():
-        for key in document.keys() - {*PARTS[name]}:
-            _note(errors, f"{name}: {key}", f"Unknown; use one of {', '.join(PARTS[name])}.")
+    files = {
+        name: read_document(name, texts[name], PARTS[name], errors)
+        for name in FILES
+        if name in texts
+    }
     if not files:
         errors["folder"] = [f"The folder has none of {', '.join(FILES)}."]
     dependencies = _merge_dependencies(files, errors)
     tiers = files.get(BULKHEAD, {}).get("tiers") or ()
     found = ConfigurationFolder(
-        services=_read_part(files, SERVICES, "services", errors),
-        channels=_read_part(files, SERVICES, "channels", errors),
+        services=read_entries(SERVICES, files.get(SERVICES, {}), "services", errors),
+        channels=read_entries(SERVICES, files.get(SERVICES, {}), "channels", errors),
         dependencies=dependencies,
-        retries=_read_part(files, RETRY, "workers", errors),
+        retries=read_entries(RETRY, files.get(RETRY, {}), "workers", errors),
         files=frozenset(files),
         remarks=tuple(
             f"{BULKHEAD}: the tier {tier} is defined only in this folder, so its numbers were"
@@ -117,7 +118,7 @@ def locate_field(name: str, path: str) -> str:
 
 def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) -> Entries:
     """Return the fields of each dependency, collected from all files."""
-    found = _read_part(files, TIMEOUT, "dependencies", errors)
+    found = read_entries(TIMEOUT, files.get(TIMEOUT, {}), "dependencies", errors)
     closed = TIMEOUT in files
     allowed = {*FIELDS_BY_FILE[TIMEOUT]}
     for name, entry in found.items():
@@ -125,10 +126,10 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
             _note(errors, f"{TIMEOUT}: {name}", "Must be caller->callee, two slugs.")
         for key in entry.keys() - allowed:
             _note(errors, f"{TIMEOUT}: {name}: {key}", "Unknown in this file.")
-    tiers = _read_part(files, BULKHEAD, "tiers", errors)
+    tiers = read_entries(BULKHEAD, files.get(BULKHEAD, {}), "tiers", errors)
 
     def entries_of(file: str, part: str) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-        for name, entry in _read_part(files, file, part, errors).items():
+        for name, entry in read_entries(file, files.get(file, {}), part, errors).items():
             for key in entry.keys() - OWNERSHIP if part == "ownership" else ():
                 _note(errors, f"{file}: {part}: {name}: {key}", "Unknown in this section.")
             if (closed and name not in found) or names.split_name(name) is None:
@@ -144,24 +145,4 @@ def _merge_dependencies(files: Mapping[str, Any], errors: dict[str, list[str]]) 
             fields[section] = entry
     for fields, entry in entries_of(BREAKER, "ownership"):
         fields.update(entry)
-    return found
-
-
-def _read_part(
-    files: Mapping[str, Any], file: str, part: str, errors: dict[str, list[str]]
-) -> Entries:
-    given = files.get(file, {}).get(part)
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        _note(errors, f"{file}: {part}", "Must be a mapping of names to values.")
-        return {}
-    found: Entries = {}
-    for name, entry in given.items():
-        if not isinstance(name, str) or not isinstance(entry, dict | None):
-            _note(errors, f"{file}: {part}: {name}", "Must be a name with a value.")
-        elif wrong := [key for key in entry or {} if not isinstance(key, str)]:
-            _note(errors, f"{file}: {part}: {name}: {wrong[0]}", "Quote this key.")
-        else:
-            found[name] = dict(entry or {})
     return found

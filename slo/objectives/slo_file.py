@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from controlplane.core.configuration.files import parse_document
+from controlplane.core.configuration.files import parse_document, read_entries
 from controlplane.core.configuration.readers import (
     CHANGED,
     KEPT,
@@ -90,7 +90,7 @@ def _list_entries(
             good = None if bad is None else json_number(1 - Decimal(str(bad)))
             fields |= {"kind": "ratio", "target": good}
         elif key == "slos":
-            yield from _list_named(value, service, errors)
+            yield from _list_named(raw, service, errors)
             continue
         elif key in PARTS:
             continue
@@ -104,19 +104,13 @@ def _list_entries(
 
 
 def _list_named(
-    raw: Any, service: str, errors: Errors
+    raw: Mapping[str, Any], service: str, errors: Errors
 ) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    if not isinstance(raw, Mapping | None):
-        add_error(errors, f"{FILE}: slos", "Must be a mapping of names to values.")
-        return
-    for name, entry in (raw or {}).items():
-        path = f"{FILE}: slos: {name}"
-        if not isinstance(name, str) or not isinstance(entry, Mapping):
-            add_error(errors, path, "Must be a name with a value.")
-            continue
-        fields = {"service": service, **{str(key): value for key, value in entry.items()}}
+    for name, entry in read_entries(FILE, raw, "slos", errors).items():
+        fields = {"service": service, **entry}
         if isinstance(fields.get("target"), str):
-            fields["target"] = _parse_share(f"{path}: target", fields["target"], errors)
+            path = f"{FILE}: slos: {name}: target"
+            fields["target"] = _parse_share(path, fields["target"], errors)
         yield f"slos: {name}", name, fields
 
 

@@ -5,12 +5,8 @@ from functools import partial
 from typing import Any
 
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import (
-    Comparison,
-    read_document,
-    read_entries,
-    shortest_form,
-)
+from controlplane.core.configuration.comparison import Comparison, shortest_form
+from controlplane.core.configuration.files import read_document, read_entries
 from controlplane.core.configuration.readers import REASON, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits

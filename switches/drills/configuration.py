@@ -8,12 +8,8 @@ from typing import Any
 from controlplane.core import json_values
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import (
-    Comparison,
-    PlannedWrite,
-    read_document,
-    read_entries,
-)
+from controlplane.core.configuration.comparison import Comparison, PlannedWrite
+from controlplane.core.configuration.files import read_document, read_entries
 from controlplane.core.configuration.readers import REASON, Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits

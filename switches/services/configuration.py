@@ -5,12 +5,8 @@ from functools import partial
 from typing import Any
 
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import (
-    Comparison,
-    drop_empty,
-    read_document,
-    read_entries,
-)
+from controlplane.core.configuration.comparison import Comparison, drop_empty
+from controlplane.core.configuration.files import read_document, read_entries
 from controlplane.core.configuration.readers import Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits

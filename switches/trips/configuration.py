@@ -7,7 +7,8 @@ from typing import Any
 
 from controlplane.core import json_values
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, read_document, read_list
+from controlplane.core.configuration.comparison import Comparison
+from controlplane.core.configuration.files import read_document, read_list
 from controlplane.core.configuration.readers import (
     CHANGED,
     Document,

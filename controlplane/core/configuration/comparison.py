@@ -1,11 +1,10 @@
 """Comparison of the entries of a configuration file with those in the database."""
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from controlplane.core.configuration.files import parse_document
 from controlplane.core.configuration.readers import (
     CHANGED,
     KEPT,
@@ -17,7 +16,7 @@ from controlplane.core.configuration.readers import (
     LoadOptions,
 )
 from controlplane.core.errors import InvalidInput
-from controlplane.core.json_values import Errors, add_error
+from controlplane.core.json_values import Errors
 
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 
@@ -87,43 +86,6 @@ class Comparison:
         named = {change.name for change in self.changes}
         elsewhere = tuple(f"{self.kind} {name}" for name in present if name not in named)
         return Loaded(tuple(self.changes), (), elsewhere, audit_rows)
-
-
-def read_document(file: str, text: str, parts: Collection[str], errors: Errors) -> Document:
-    """Parse a file with these top-level parts; problems are added to `errors`."""
-    document = parse_document(file, text, errors)
-    for key in document.keys() - set(parts):
-        add_error(errors, f"{file}: {key}", f"Unknown; use one of {', '.join(parts)}.")
-    return document
-
-
-def read_entries(
-    file: str, document: Document, part: str, errors: Errors
-) -> dict[str, dict[str, Any]]:
-    """Return the entries of a part by name; invalid ones are added to `errors`."""
-    value = document.get(part)
-    if not isinstance(value, dict | None):
-        add_error(errors, f"{file}: {part}", "Must be a mapping of names to values.")
-        return {}
-    found = {}
-    for name, entry in (value or {}).items():
-        if not isinstance(name, str) or not isinstance(entry, dict | None):
-            add_error(errors, f"{file}: {part}: {name}", "Must be a name with a mapping.")
-        elif wrong := [key for key in entry or {} if not isinstance(key, str)]:
-            add_error(errors, f"{file}: {part}: {name}: {wrong[0]}", "Quote this key.")
-        else:
-            found[name] = dict(entry or {})
-    return found
-
-
-def read_list(file: str, document: Document, part: str, errors: Errors) -> list[Any]:
-    """Return the list of a part, empty if it is missing; another value is added to `errors`."""
-    value = document.get(part)
-    if isinstance(value, list):
-        return value
-    if value is not None:
-        add_error(errors, f"{file}: {part}", "Must be a list.")
-    return []
 
 
 def describe_differences(before: Document, after: Document) -> list[str]:

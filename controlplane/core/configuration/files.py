@@ -1,6 +1,6 @@
 """Reader and parser of the YAML files of a configuration folder."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -63,6 +63,43 @@ def parse_documents(name: str, text: str, errors: Errors) -> list[Any]:
     If the text can't be parsed, the result is empty and the problem is added to `errors`.
     """
     return _load_documents(name, text, _WithoutAliases, errors)
+
+
+def read_document(file: str, text: str, parts: Collection[str], errors: Errors) -> dict[str, Any]:
+    """Parse a file with these top-level parts; problems are added to `errors`."""
+    document = parse_document(file, text, errors)
+    for key in document.keys() - set(parts):
+        add_error(errors, f"{file}: {key}", f"Unknown; use one of {', '.join(parts)}.")
+    return document
+
+
+def read_entries(
+    file: str, document: Mapping[str, Any], part: str, errors: Errors
+) -> dict[str, dict[str, Any]]:
+    """Return the entries of a part by name; invalid ones are added to `errors`."""
+    value = document.get(part)
+    if not isinstance(value, dict | None):
+        add_error(errors, f"{file}: {part}", "Must be a mapping of names to values.")
+        return {}
+    found = {}
+    for name, entry in (value or {}).items():
+        if not isinstance(name, str) or not isinstance(entry, dict | None):
+            add_error(errors, f"{file}: {part}: {name}", "Must be a name with a mapping.")
+        elif wrong := [key for key in entry or {} if not isinstance(key, str)]:
+            add_error(errors, f"{file}: {part}: {name}: {wrong[0]}", "Quote this key.")
+        else:
+            found[name] = dict(entry or {})
+    return found
+
+
+def read_list(file: str, document: Mapping[str, Any], part: str, errors: Errors) -> list[Any]:
+    """Return the list of a part, empty if it is missing; another value is added to `errors`."""
+    value = document.get(part)
+    if isinstance(value, list):
+        return value
+    if value is not None:
+        add_error(errors, f"{file}: {part}", "Must be a list.")
+    return []
 
 
 def _load_documents(name: str, text: str, loader: Any, errors: Errors) -> list[Any]:

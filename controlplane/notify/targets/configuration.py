@@ -9,13 +9,8 @@ from django.db import transaction
 
 from controlplane.core import json_values
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import (
-    Comparison,
-    drop_empty,
-    read_document,
-    read_entries,
-    read_list,
-)
+from controlplane.core.configuration.comparison import Comparison, drop_empty
+from controlplane.core.configuration.files import read_document, read_entries, read_list
 from controlplane.core.configuration.readers import (
     NEW,
     SAME,
