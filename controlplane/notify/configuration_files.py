@@ -1,16 +1,6 @@
 """Registration of `targets.yaml` as a configuration file."""
 
-from controlplane.core.configuration.readers import READERS, Reader
+from controlplane.core.configuration.readers import READERS, build_reader
 from controlplane.notify.targets import configuration
 
-READERS.register(
-    Reader(
-        name="targets",
-        position=40,
-        files=(configuration.FILE,),
-        load=configuration.load_file,
-        export=configuration.export_documents,
-        schemas=lambda: {configuration.FILE: configuration.build_schema()},
-        kinds={"target": "targets", "route": "routes"},
-    )
-)
+READERS.register(build_reader(configuration, 40, {"target": "targets", "route": "routes"}))

@@ -1,4 +1,4 @@
-"""The configuration file `slo.yaml`: SLOs of a service.
+"""Parser of the configuration file `slo.yaml`: SLOs of a service.
 
 Each of the keys `availability`, `error_rate` and `p95_latency` (or another percentile) defines an
 SLO of `service`; `slos` has more SLOs by name. `burn_rate_alerts` are the rules of SLOs that have
@@ -11,23 +11,12 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from controlplane.core.configuration.files import parse_document, read_entries
-from controlplane.core.configuration.readers import (
-    CHANGED,
-    KEPT,
-    NEW,
-    SAME,
-    EntryChange,
-    Loaded,
-    LoadOptions,
-)
-from controlplane.core.configuration.services import find_manual_edits
-from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.errors import InvalidInput
 from controlplane.core.json_values import Errors, add_error
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, TICKET, json_number
-from slo.models import Slo
 
-from . import documents, rules, services
+from . import documents, rules
 
 FILE = "slo.yaml"
 SHORTHANDS = ("availability", "error_rate")
@@ -40,7 +29,6 @@ _SHARE = re.compile(r"<?\s*([0-9]+(?:\.[0-9]+)?)\s*(%?)")
 _TIME = re.compile(r"<?=?\s*([0-9]{1,15}(?:\.[0-9]{1,15})?)\s*(ms|s|m)")
 _ALERT = re.compile(r"\s*(\S+) burn rate > ([0-9]+(?:\.[0-9]+)?)\s*")
 _MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000}
-ACTIONS = ("slo.created", "slo.changed", "slo.removed")
 
 
 def parse_slo_file(text: str) -> documents.ParsedSlos:
@@ -185,41 +173,3 @@ def _parse_milliseconds(path: str, value: Any, errors: Errors) -> float | None:
         add_error(errors, path, "Must be a time with a unit, such as 300ms or 3s.")
         return None
     return json_number(Decimal(written[1]) * _MILLISECONDS[written[2]])
-
-
-def load_slo_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
-    """Create or change the SLOs of the file; with `dry_run`, only return the changes.
-
-    With `keep_edited`, SLOs edited by hand do not change; with `only_new`, none changes. Raise
-    :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are too many SLOs.
-    """
-    parsed = parse_slo_file(texts[FILE])
-    known = {slo.name: documents.to_document(slo) for slo in Slo.objects.present()}
-    edited = find_manual_edits(ACTIONS)
-    changes, audit_rows = [], []
-    for name in sorted(parsed.slos):
-        before, after = known.get(name), parsed.slos[name]
-        by_hand = edited.get(services.audit_target(name), "")
-        if options.keeps(by_hand, is_present=before is not None):
-            changes.append(EntryChange("SLO", name, KEPT, edited=by_hand))
-            continue
-        if before == after:
-            changes.append(EntryChange("SLO", name, SAME))
-            continue
-        lines = tuple(
-            f"{one.field}: {_join_lines(one.before)} → {_join_lines(one.after)}"
-            for one in documents.describe_changes(before, after)
-        )
-        outcome = NEW if before is None else CHANGED
-        changes.append(EntryChange("SLO", name, outcome, lines, by_hand))
-        if not options.dry_run:
-            _, row = services.write_slo(name, after, options.now)
-            if row is None or row["before"] != before:
-                raise Conflict(f"Someone else just changed {name}. Compare again.")
-            audit_rows.append(row)
-    elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - parsed.slos.keys()))
-    return Loaded(tuple(changes), parsed.remarks, elsewhere, audit_rows)
-
-
-def _join_lines(text: str) -> str:
-    return text.replace("\n", "; ") or "–"

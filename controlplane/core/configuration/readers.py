@@ -155,6 +155,31 @@ class Reader:
     remove_samples: RemoveSamples = remove_no_samples
 
 
+class FileModule(Protocol):
+    """A module that loads, exports and describes one configuration file."""
+
+    FILE: str
+
+    def load_file(self, texts: Mapping[str, str], options: LoadOptions) -> Loaded: ...
+
+    def export_documents(self) -> dict[str, Document]: ...
+
+    def build_schema(self) -> Document: ...
+
+
+def build_reader(module: FileModule, position: int, kinds: Mapping[str, str]) -> Reader:
+    """Return the reader of a module's file; its name is that of the file without `.yaml`."""
+    return Reader(
+        name=module.FILE.removesuffix(".yaml"),
+        position=position,
+        files=(module.FILE,),
+        load=module.load_file,
+        export=module.export_documents,
+        schemas=lambda: {module.FILE: module.build_schema()},
+        kinds=kinds,
+    )
+
+
 READERS = KindRegistry[Reader]("configuration_files", order=attrgetter("position"))
 
 

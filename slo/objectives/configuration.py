@@ -1,23 +1,70 @@
-"""Export of all SLOs as `slo.yaml`, and the file's JSON Schema."""
+"""The configuration file `slo.yaml`: load, export and JSON Schema."""
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import shortest_form
+from controlplane.core.configuration.readers import (
+    CHANGED,
+    KEPT,
+    NEW,
+    SAME,
+    EntryChange,
+    Loaded,
+    LoadOptions,
+)
 from controlplane.core.configuration.schemas import Schema
+from controlplane.core.configuration.services import find_manual_edits
+from controlplane.core.errors import Conflict
 from slo.models import Slo
 from slo.models.objective import HOLD_RAMPS, PROMETHEUS, PUSH, TRIP
 
-from . import documents, metadata, names, rules, sources_and_actions
+from . import documents, metadata, names, rules, services, slo_file, sources_and_actions
 
-FILE = "slo.yaml"
+FILE = slo_file.FILE
+ACTIONS = ("slo.created", "slo.changed", "slo.removed")
 DEFAULTS = {"kind": "availability", "window_days": 30, "min_events": 0, "source": {"type": PUSH}}
 SERVICE = r"^[a-z0-9-]{1,60}$"
 SHARE = {
     "type": ["number", "string"],
     "description": "A share: 99.9% or 0.999.",
 }
+
+
+def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
+    """Create or change the SLOs of the file; with `dry_run`, only return the changes.
+
+    With `keep_edited`, SLOs edited by hand do not change; with `only_new`, none changes. Raise
+    :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are too many SLOs.
+    """
+    parsed = slo_file.parse_slo_file(texts[FILE])
+    known = {slo.name: documents.to_document(slo) for slo in Slo.objects.present()}
+    edited = find_manual_edits(ACTIONS)
+    changes, audit_rows = [], []
+    for name in sorted(parsed.slos):
+        before, after = known.get(name), parsed.slos[name]
+        by_hand = edited.get(services.audit_target(name), "")
+        if options.keeps(by_hand, is_present=before is not None):
+            changes.append(EntryChange("SLO", name, KEPT, edited=by_hand))
+            continue
+        if before == after:
+            changes.append(EntryChange("SLO", name, SAME))
+            continue
+        lines = tuple(
+            f"{one.field}: {_join_lines(one.before)} → {_join_lines(one.after)}"
+            for one in documents.describe_changes(before, after)
+        )
+        outcome = NEW if before is None else CHANGED
+        changes.append(EntryChange("SLO", name, outcome, lines, by_hand))
+        if not options.dry_run:
+            _, row = services.write_slo(name, after, options.now)
+            if row is None or row["before"] != before:
+                raise Conflict(f"Someone else just changed {name}. Compare again.")
+            audit_rows.append(row)
+    elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - parsed.slos.keys()))
+    return Loaded(tuple(changes), parsed.remarks, elsewhere, audit_rows)
 
 
 def export_documents() -> dict[str, dict[str, Any]]:
@@ -115,3 +162,7 @@ def _slo_schema() -> Schema:
         "metadata": _metadata_schema(),
     }
     return schemas.fields({name: properties[name] for name in documents.FIELDS}, ("target",))
+
+
+def _join_lines(text: str) -> str:
+    return text.replace("\n", "; ") or "–"
