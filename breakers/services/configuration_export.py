@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from breakers.models import Dependency
 from breakers.policies.configuration import (
     BREAKER,
     BULKHEAD,
@@ -42,11 +41,9 @@ def export_documents() -> dict[str, Document]:
     for name, state in sorted(catalog.CHANNELS.list_states().items()):
         complete = partial(catalog.validate_channel, name)
         documents[SERVICES]["channels"][name] = shortest_form(state, {}, complete)
-    rows = {row.name: row for row in Dependency.objects.registered()}
-    for name, row in sorted(rows.items()):
-        if policy := registry.registered_state(row):
-            for file, part, fields in split_dependency(policy):
-                documents[file][part][name] = fields
+    for name, policy in registry.list_states().items():
+        for file, part, fields in split_dependency(policy):
+            documents[file][part][name] = fields
     return documents
 
 

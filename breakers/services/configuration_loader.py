@@ -2,19 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
-
-from django.db import transaction
 
 from breakers import names, publication
 from breakers.models import Dependency, Registry, Service
 from breakers.policies import configuration
 from breakers.policies.parameters import COLUMNS
+from controlplane.core.configuration.comparison import PlannedWrite, write_locked
 from controlplane.core.configuration.readers import Loaded, LoadOptions
 from controlplane.core.live.change_notices import notify_changed
 
 from . import catalog, registry
-from .load_plan import LoadPlan, RegistryWrite, build_plan
+from .load_plan import LoadPlan, build_plan
 
 WRITTEN_AT_ONCE = 500
 POLICY = (
@@ -32,20 +32,20 @@ def load_files(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     be too many dependencies; then nothing is changed.
     """
     folder = configuration.read_files(texts)
-    found = build_plan(folder, options)
-    if options.dry_run or not found.writes:
-        return _build_result(found)
-    with transaction.atomic():
-        head = publication.lock()
-        # Planned again, as the registry may have changed before it was locked.
-        found = build_plan(folder, options)
+
+    def write(plan: LoadPlan) -> list[dict[str, Any]]:
         audit_rows = []
-        for entries in (catalog.SERVICES, catalog.CHANNELS):
-            writes = found.writes_of(entries.kind)
-            entries.write({one.name: one.after for one in writes}, options.now)
-            audit_rows += [entries.audit_change(one.name, one.before, one.after) for one in writes]
-        audit_rows += _write_dependencies(found.writes_of("dependency"), head, options.now)
-    return _build_result(found, audit_rows)
+        for entries, found in (
+            (catalog.SERVICES, plan.services),
+            (catalog.CHANNELS, plan.channels),
+        ):
+            entries.write({one.name: one.after for one in found.writes}, options.now)
+            audit_rows += [
+                entries.audit_change(one.name, one.before, one.after) for one in found.writes
+            ]
+        return audit_rows + _write_dependencies(plan.dependencies.writes, options.now)
+
+    return write_locked(partial(build_plan, folder, options), publication.lock, write, options)
 
 
 def is_registry_empty() -> bool:
@@ -53,20 +53,13 @@ def is_registry_empty() -> bool:
     return not (Registry.objects.filter(version__gt=0).exists() or Service.objects.exists())
 
 
-def _build_result(found: LoadPlan, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
-    elsewhere = tuple(f"dependency {name}" for name in found.elsewhere)
-    return Loaded(found.changes, found.remarks, elsewhere, audit_rows)
-
-
-def _write_dependencies(
-    writes: list[RegistryWrite], head: Registry, now: datetime
-) -> list[dict[str, Any]]:
+def _write_dependencies(writes: Sequence[PlannedWrite], now: datetime) -> list[dict[str, Any]]:
     """Write the planned policies under one registry version; return their audit rows."""
     if not writes:
         return []
     registry.require_capacity(sum(one.before is None for one in writes))
     present = registry.lock_dependencies([one.name for one in writes])
-    version = publication.advance(head, now)
+    version = publication.advance(publication.lock(), now)
     rows = []
     for one in writes:
         caller, callee = names.split_name(one.name) or ("", "")

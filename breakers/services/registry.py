@@ -150,6 +150,12 @@ def registered_state(dependency: Dependency) -> dict[str, Any] | None:
     return audit_state(dependency) if is_registered(dependency) else None
 
 
+def list_states() -> dict[str, dict[str, Any]]:
+    """Return the policies of all registered dependencies, sorted by name."""
+    rows = sorted(Dependency.objects.registered(), key=lambda row: row.name)
+    return {row.name: audit_state(row) for row in rows if is_registered(row)}
+
+
 def audit_target(dependency: Dependency) -> str:
     """Return the audit target of the dependency, which is also its message thread key."""
     return f"dependency:{dependency.name}"

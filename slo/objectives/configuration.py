@@ -1,20 +1,16 @@
 """The configuration file `slo.yaml`: load, export and JSON Schema."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import shortest_form
-from controlplane.core.configuration.readers import (
-    CHANGED,
-    KEPT,
-    NEW,
-    SAME,
-    EntryChange,
-    Loaded,
-    LoadOptions,
+from controlplane.core.configuration.comparison import (
+    Comparison,
+    describe_differences,
+    shortest_form,
 )
+from controlplane.core.configuration.readers import Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import Conflict
@@ -40,40 +36,25 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     :class:`InvalidInput` naming file and key, or :class:`Conflict` if there are too many SLOs.
     """
     parsed = slo_file.parse_slo_file(texts[FILE])
-    known = {slo.name: documents.to_document(slo) for slo in Slo.objects.present()}
-    edited = find_manual_edits(ACTIONS)
-    changes, audit_rows = [], []
-    for name in sorted(parsed.slos):
-        before, after = known.get(name), parsed.slos[name]
-        by_hand = edited.get(services.audit_target(name), "")
-        if options.keeps(by_hand, is_present=before is not None):
-            changes.append(EntryChange("SLO", name, KEPT, edited=by_hand))
-            continue
-        if before == after:
-            changes.append(EntryChange("SLO", name, SAME))
-            continue
-        lines = tuple(
-            f"{one.field}: {_join_lines(one.before)} → {_join_lines(one.after)}"
-            for one in documents.describe_changes(before, after)
-        )
-        outcome = NEW if before is None else CHANGED
-        changes.append(EntryChange("SLO", name, outcome, lines, by_hand))
-        if not options.dry_run:
-            _, row = services.write_slo(name, after, options.now)
-            if row is None or row["before"] != before:
-                raise Conflict(f"Someone else just changed {name}. Compare again.")
-            audit_rows.append(row)
-    elsewhere = tuple(f"SLO {name}" for name in sorted(known.keys() - parsed.slos.keys()))
-    return Loaded(tuple(changes), parsed.remarks, elsewhere, audit_rows)
+    found = Comparison(
+        *("SLO", FILE, _read_documents(), options, find_manual_edits(ACTIONS)),
+        audit_prefix=services.audit_target(""),
+        describe=_describe_changes,
+    ).compare_all(dict(sorted(parsed.slos.items())), lambda _name, document: document)
+    audit_rows = []
+    for one in found.writes if not options.dry_run else ():
+        _, row = services.write_slo(one.name, one.after, options.now)
+        if row is None or row["before"] != one.before:
+            raise Conflict(f"Someone else just changed {one.name}. Compare again.")
+        audit_rows.append(row)
+    return found.result(audit_rows) + Loaded(remarks=parsed.remarks)
 
 
 def export_documents() -> dict[str, dict[str, Any]]:
     """Return the document of `slo.yaml` with all SLOs."""
     found = {
-        slo.name: shortest_form(
-            documents.to_document(slo), DEFAULTS, partial(documents.validate, slo.name)
-        )
-        for slo in Slo.objects.present().order_by("name")
+        name: shortest_form(document, DEFAULTS, partial(documents.validate, name))
+        for name, document in _read_documents().items()
     }
     return {FILE: {"slos": found}}
 
@@ -164,5 +145,16 @@ def _slo_schema() -> Schema:
     return schemas.fields({name: properties[name] for name in documents.FIELDS}, ("target",))
 
 
-def _join_lines(text: str) -> str:
-    return text.replace("\n", "; ") or "–"
+def _read_documents() -> dict[str, documents.Document]:
+    rows = Slo.objects.present().order_by("name")
+    return {slo.name: documents.to_document(slo) for slo in rows}
+
+
+def _describe_changes(
+    before: documents.Document | None, after: documents.Document
+) -> Sequence[str]:
+    found = []
+    for one in documents.describe_changes(before, after):
+        was, becomes = (text.replace("\n", "; ") or "–" for text in (one.before, one.after))
+        found.append(f"{one.field}: {was} → {becomes}")
+    return found or describe_differences(before, after)  # Words round numbers.

@@ -6,12 +6,11 @@ from typing import Any
 
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import Comparison, shortest_form
-from controlplane.core.configuration.files import read_document, read_entries
+from controlplane.core.configuration.files import read_entry_file
 from controlplane.core.configuration.readers import REASON, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import Conflict
-from controlplane.core.json_values import Errors
 from controlplane.core.threshold_metrics import ABOVE, COMPARISONS
 from slo.models import ThresholdRule
 from slo.models.alerts import SEVERITIES
@@ -26,37 +25,31 @@ DEFAULTS = {"comparison": ABOVE, "min_events": 1, "enabled": True}
 
 def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Create or change the threshold rules of the file; a rule gets defaults for missing fields."""
-    errors: Errors = {}
-    document = read_document(FILE, texts[FILE], (PART,), errors)
-    entries = read_entries(FILE, document, PART, errors)
-    found = Comparison("threshold rule", options, find_manual_edits(ACTIONS), errors)
-    present = {
-        rule.name: rules.to_document(rule) for rule in ThresholdRule.objects.order_by("name")
-    }
-    for name, fields in entries.items():
-        found.compare(
-            name,
-            present.get(name),
-            partial(rules.validate, name, fields),
-            place=f"{FILE}: {name}",
-            target=services.audit_target(name),
-        )
-    found.require_valid()
+    entries, errors = read_entry_file(FILE, texts[FILE], PART)
+    present = _read_states()
+    edited = find_manual_edits(ACTIONS)
+    found = Comparison(
+        "threshold rule",
+        FILE,
+        present,
+        options,
+        edited,
+        errors,
+        audit_prefix=services.audit_target(""),
+    ).compare_all(entries, rules.validate)
     audit_rows: list[dict[str, Any]] = []
     for one in found.writes if not options.dry_run else ():
         _, before = services.write_rule(one.name, one.after, options.now)
         if before != one.before:
             raise Conflict(f"Someone else just changed {one.name}. Compare again.")
         audit_rows.append(services.audit_change(one.name, one.before, one.after, REASON))
-    return found.result(present, audit_rows)
+    return found.result(audit_rows)
 
 
 def export_documents() -> dict[str, dict[str, Any]]:
     found = {
-        rule.name: shortest_form(
-            rules.to_document(rule), DEFAULTS, partial(rules.validate, rule.name)
-        )
-        for rule in ThresholdRule.objects.order_by("name")
+        name: shortest_form(document, DEFAULTS, partial(rules.validate, name))
+        for name, document in _read_states().items()
     }
     return {FILE: {PART: found}}
 
@@ -78,3 +71,7 @@ def build_schema() -> Schema:
     rule = schemas.fields({name: properties[name] for name in rules.FIELDS}, required)
     named = {PART: schemas.entries(rule, f"^{names.NAME}$", "Threshold rules by name.")}
     return schemas.file_schema("Threshold rules", named, "Rules that compare metrics with limits.")
+
+
+def _read_states() -> dict[str, rules.Document]:
+    return {rule.name: rules.to_document(rule) for rule in ThresholdRule.objects.order_by("name")}

@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any
 
 from controlplane.core import json_values
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, PlannedWrite
-from controlplane.core.configuration.files import read_document, read_entries
+from controlplane.core.configuration.comparison import Comparison, PlannedWrite, write_locked
+from controlplane.core.configuration.files import read_entry_file
 from controlplane.core.configuration.readers import REASON, Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
@@ -34,26 +33,17 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
 
     An unchanged schedule keeps its times.
     """
-    errors: Errors = {}
-    document = read_document(FILE, texts[FILE], (PART,), errors)
-    entries = read_entries(FILE, document, PART, errors)
+    entries, errors = read_entry_file(FILE, texts[FILE], PART)
     edited = find_manual_edits(ACTIONS)
 
-    def compare() -> tuple[Comparison, dict[str, Document]]:
-        found = Comparison("drill schedule", options, edited, dict(errors))
-        present = _read_states()
-        for switch_id, fields in entries.items():
-            check = partial(_check_entry, switch_id, fields)
-            found.compare(switch_id, present.get(switch_id), check, place=f"{FILE}: {switch_id}")
-        found.require_valid()
-        return found, present
+    def compare() -> Comparison:
+        found = Comparison("drill schedule", FILE, _read_states(), options, edited, dict(errors))
+        return found.compare_all(entries, _check_entry)
 
-    found, present = compare()
-    if options.dry_run or not found.writes:
-        return found.result(present, [])
-    publication.lock()
-    found, present = compare()  # Again, as a schedule may have changed before the lock.
-    return found.result(present, _write(found.writes, options.actor, options.now))
+    def write(found: Comparison) -> list[dict[str, Any]]:
+        return _write(found.writes, options.actor, options.now)
+
+    return write_locked(compare, publication.lock, write, options)
 
 
 def export_documents() -> dict[str, Document]:

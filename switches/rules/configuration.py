@@ -5,13 +5,12 @@ Every change waits for a second person, as on the page of the rules.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from controlplane.core import json_values
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import Comparison, drop_empty
-from controlplane.core.configuration.files import read_document, read_entries
+from controlplane.core.configuration.files import read_entry_file
 from controlplane.core.configuration.readers import REASON, Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
@@ -32,23 +31,19 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     An equal request that is pending stays as it is. Raise :class:`Conflict` if another change of a
     rule is pending.
     """
-    errors: Errors = {}
-    document = read_document(FILE, texts[FILE], (PART,), errors)
-    entries = read_entries(FILE, document, PART, errors)
-    found = Comparison("rule", options, find_manual_edits(ACTIONS), errors)
+    entries, errors = read_entry_file(FILE, texts[FILE], PART)
     rows = {row.name: row for row in Rule.objects.order_by("name")}
     present = {name: guard.to_safety_rule(row).as_dict() for name, row in rows.items()}
-    for name, fields in entries.items():
-        check = partial(_check_entry, name, fields)
-        place, target = f"{FILE}: {name}", f"rule:{name}"
-        found.compare(name, present.get(name), check, place=place, target=target, note=NOTE)
-    found.require_valid()
+    edited = find_manual_edits(ACTIONS)
+    found = Comparison(
+        "rule", FILE, present, options, edited, errors, audit_prefix="rule:", note=NOTE
+    ).compare_all(entries, _check_entry)
     requests: dict[str, int] = {}
     for one in found.writes if not options.dry_run else ():
         row = rows.get(one.name)
         requests[one.name] = _request(row.pk if row else None, one.after, options)
     found.changes = [replace(one, approval=requests.get(one.name, 0)) for one in found.changes]
-    return found.result(present, [])
+    return found.result()
 
 
 def export_documents() -> dict[str, Document]:

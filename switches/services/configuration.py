@@ -1,17 +1,15 @@
 """The configuration file `switches.yaml`: owner, description and runbook of switches by id."""
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Any
 
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, drop_empty
-from controlplane.core.configuration.files import read_document, read_entries
+from controlplane.core.configuration.comparison import Comparison, drop_empty, write_locked
+from controlplane.core.configuration.files import read_entry_file
 from controlplane.core.configuration.readers import Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
 from controlplane.core.configuration.services import find_manual_edits
 from controlplane.core.errors import InvalidInput
-from controlplane.core.json_values import Errors
 from switches import publication
 from switches.models import Switch
 from switches.scopes import KEY_PATTERN, SCOPES
@@ -26,31 +24,21 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
 
     Whether a switch is engaged is not part of the configuration.
     """
-    errors: Errors = {}
-    document = read_document(FILE, texts[FILE], (PART,), errors)
-    entries = read_entries(FILE, document, PART, errors)
+    entries, errors = read_entry_file(FILE, texts[FILE], PART)
     edited = find_manual_edits([ACTION])
 
-    def compare() -> tuple[Comparison, dict[str, Document]]:
-        found = Comparison("switch", options, edited, dict(errors))
-        present = read_states()
-        for name, fields in entries.items():
-            check = partial(check_entry, name, fields)
-            found.compare(name, present.get(name), check, place=f"{FILE}: {name}")
-        found.require_valid()
-        return found, present
+    def compare() -> Comparison:
+        found = Comparison("switch", FILE, read_states(), options, edited, dict(errors))
+        return found.compare_all(entries, check_entry)
 
-    found, present = compare()
-    if options.dry_run or not found.writes:
-        return found.result(present, [])
-    publication.lock()
-    found, present = compare()  # Again, as a switch may have changed before the lock.
-    registration.write_many({one.name: one.after for one in found.writes}, options.now)
-    audit_rows = [
-        {"action": ACTION, "target": one.name, "before": one.before, "after": one.after}
-        for one in found.writes
-    ]
-    return found.result(present, audit_rows)
+    def write(found: Comparison) -> list[dict[str, Any]]:
+        registration.write_many({one.name: one.after for one in found.writes}, options.now)
+        return [
+            {"action": ACTION, "target": one.name, "before": one.before, "after": one.after}
+            for one in found.writes
+        ]
+
+    return write_locked(compare, publication.lock, write, options)
 
 
 def check_entry(switch_id: str, fields: Mapping[str, Any]) -> Document:

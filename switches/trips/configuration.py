@@ -7,7 +7,7 @@ from typing import Any
 
 from controlplane.core import json_values
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison
+from controlplane.core.configuration.comparison import Comparison, write_locked
 from controlplane.core.configuration.files import read_document, read_list
 from controlplane.core.configuration.readers import (
     CHANGED,
@@ -44,46 +44,49 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     def compare() -> _Plan:
         present = {row.trigger: policies.policy_fields(row) for row in history.list_policies()}
         edited = dict.fromkeys(present, by_hand)
-        found = Comparison("trip policy", options, edited, dict(errors))
-        for trigger, (place, fields) in by_trigger.items():
-            check, path = partial(_check_entry, fields), f"{FILE}: {PART}.{place}"
-            found.compare(trigger, present.get(trigger), check, place=path)
+        found = Comparison(
+            *("trip policy", FILE, present, options, edited, dict(errors)),
+            locate=lambda trigger, path: f"{FILE}: {PART}.{by_trigger[trigger][0]}: {path}",
+        )
+        for trigger, (_, fields) in by_trigger.items():
+            found.compare(trigger, partial(_check_entry, fields))
         found.require_valid()
         writes = {one.name: one.after for one in found.writes}
-        return _Plan(found, present, _merge(present, [*by_trigger], writes, keeps_order))
+        return _Plan(found, _merge(present, [*by_trigger], writes, keeps_order))
 
-    plan = compare()
-    if options.dry_run or not plan.changes_anything:
-        return plan.result(None)
-    history.lock_trips()
-    publication.lock()
-    plan = compare()  # Again, as a policy may have changed before the locks.
-    policies.check_rows(plan.rows)
-    return plan.result(policies.write_policies(plan.rows, options.actor, options.now))
+    def lock() -> None:
+        history.lock_trips()
+        publication.lock()
+
+    def write(plan: _Plan) -> list[dict[str, Any]]:
+        policies.check_rows(plan.rows)
+        audit_row = policies.write_policies(plan.rows, options.actor, options.now)
+        return [audit_row] if audit_row else []
+
+    return write_locked(compare, lock, write, options)
 
 
 @dataclass(frozen=True)
 class _Plan:
-    """The policies at present, and all policies in their new order."""
+    """The comparison of the policies, and all policies in their new order."""
 
     found: Comparison
-    present: Mapping[str, Document]
     rows: Sequence[Document]
 
     @property
     def order(self) -> list[str]:
         """The new order of the present policies."""
-        return [row["trigger"] for row in self.rows if row["trigger"] in self.present]
+        return [row["trigger"] for row in self.rows if row["trigger"] in self.found.present]
 
     @property
-    def changes_anything(self) -> bool:
-        return bool(self.found.writes) or self.order != [*self.present]
+    def has_changes(self) -> bool:
+        return self.found.has_changes or self.order != [*self.found.present]
 
-    def result(self, audit_row: dict[str, Any] | None) -> Loaded:
-        loaded = self.found.result(self.present, [audit_row] if audit_row else [])
-        if self.order == [*self.present]:
+    def result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
+        loaded, present = self.found.result(audit_rows), [*self.found.present]
+        if self.order == present:
             return loaded
-        difference = f"order: {', '.join(self.present)} → {', '.join(self.order)}"
+        difference = f"order: {', '.join(present)} → {', '.join(self.order)}"
         return loaded + Loaded((EntryChange("trip policy", "(order)", CHANGED, (difference,)),))
 
 

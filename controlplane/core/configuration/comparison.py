@@ -1,9 +1,10 @@
 """Comparison of the entries of a configuration file with those in the database."""
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
 
 from controlplane.core.configuration.readers import (
     CHANGED,
@@ -30,71 +31,126 @@ class PlannedWrite:
     after: Document
 
 
+def describe_differences(before: Document | None, after: Document) -> list[str]:
+    """Return a line for each field that differs, such as `owner: – → Core`; none of a new entry."""
+    if before is None:
+        return []
+    return [
+        f"{name}: {_as_text(before.get(name))} → {_as_text(after.get(name))}"
+        for name in dict.fromkeys([*after, *before])
+        if before.get(name) != after.get(name)
+    ]
+
+
 @dataclass
 class Comparison:
     """The comparison of one kind of entries, which :meth:`compare` fills entry by entry.
 
-    `edited` are manual edits by audit target.
+    `file` is the file, and part, that errors name; `locate` replaces it by a function of an entry's
+    name and a field's path. `present` are the present entries by name, `edited` manual edits by
+    audit target, which is an entry's name after `audit_prefix`. `note` is that of each change.
+    `describe` returns the differences; an entry without any counts as unchanged, but is written.
     """
 
     kind: str
+    file: str
+    present: Mapping[str, Document]
     options: LoadOptions
     edited: Mapping[str, str] = field(default_factory=dict)
     errors: Errors = field(default_factory=dict)
-    changes: list[EntryChange] = field(default_factory=list)
-    writes: list[PlannedWrite] = field(default_factory=list)
+    _: KW_ONLY
+    audit_prefix: str = ""
+    note: str = ""
+    locate: Callable[[str, str], str] | None = None
+    describe: Callable[[Document | None, Document], Iterable[object]] = describe_differences
+    changes: list[EntryChange] = field(default_factory=list, init=False)
+    writes: list[PlannedWrite] = field(default_factory=list, init=False)
 
-    def compare(
-        self,
-        name: str,
-        before: Document | None,
-        check: Callable[[], Document],
-        *,
-        place: str,
-        target: str = "",
-        note: str = "",
-    ) -> None:
+    def compare(self, name: str, check: Callable[[], Document]) -> None:
         """Compare an entry with its present state; add the result to `changes` or `errors`.
 
-        `check` returns the validated entry or raises :class:`InvalidInput`. `place` is the entry's
-        file and key, `target` its audit target, by default its name. `note` is that of a change.
+        `check` returns the validated entry or raises :class:`InvalidInput`.
         """
-        by_hand = self.edited.get(target or name, "")
+        before = self.present.get(name)
+        by_hand = self.edited.get(f"{self.audit_prefix}{name}", "")
         if self.options.keeps(by_hand, is_present=before is not None):
             self.changes.append(EntryChange(self.kind, name, KEPT, edited=by_hand))
             return
         try:
             after = check()
         except InvalidInput as error:
-            self.errors.update({f"{place}: {path}": found for path, found in error.errors.items()})
+            self.errors.update(
+                {self._locate(name, path): found for path, found in error.errors.items()}
+            )
             return
-        if before == after:
-            self.changes.append(EntryChange(self.kind, name, SAME))
-            return
-        outcome = CHANGED if before else NEW
-        differences = tuple(describe_differences(before, after)) if before else ()
-        self.changes.append(EntryChange(self.kind, name, outcome, differences, by_hand, note))
-        self.writes.append(PlannedWrite(name, before, after))
+        differences = tuple(map(str, self.describe(before, after))) if before != after else ()
+        if before is None or differences:
+            outcome = NEW if before is None else CHANGED
+            change = EntryChange(self.kind, name, outcome, differences, by_hand, self.note)
+        else:
+            change = EntryChange(self.kind, name, SAME)
+        self.changes.append(change)
+        if before != after:
+            self.writes.append(PlannedWrite(name, before, after))
+
+    def compare_all(
+        self,
+        entries: Mapping[str, dict[str, Any]],
+        check: Callable[[str, dict[str, Any]], Document],
+    ) -> Self:
+        """Compare all entries of a file; raise :class:`InvalidInput` if one is invalid."""
+        for name, fields in entries.items():
+            self.compare(name, partial(check, name, fields))
+        self.require_valid()
+        return self
 
     def require_valid(self) -> None:
         """Raise :class:`InvalidInput` with the errors of all entries, if there are any."""
         if self.errors:
             raise InvalidInput(self.errors)
 
-    def result(self, present: Mapping[str, Any], audit_rows: list[dict[str, Any]]) -> Loaded:
+    @property
+    def has_changes(self) -> bool:
+        return bool(self.writes)
+
+    def result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
         """Return the result of the load; entries that are only in `present` are elsewhere."""
         named = {change.name for change in self.changes}
-        elsewhere = tuple(f"{self.kind} {name}" for name in present if name not in named)
+        elsewhere = tuple(f"{self.kind} {name}" for name in self.present if name not in named)
         return Loaded(tuple(self.changes), (), elsewhere, audit_rows)
 
+    def _locate(self, name: str, path: str) -> str:
+        return self.locate(name, path) if self.locate else f"{self.file}: {name}: {path}"
 
-def describe_differences(before: Document, after: Document) -> list[str]:
-    """Return a line for each field that differs, such as `owner: – → Core`."""
-    return [
-        f"{name}: {_as_text(before.get(name))} → {_as_text(after.get(name))}"
-        for name in dict.fromkeys([*after, *before])
-        if before.get(name) != after.get(name)
-    ]
+
+class Plan(Protocol):
+    """The planned changes of a file, such as a :class:`Comparison`."""
+
+    @property
+    def has_changes(self) -> bool: ...
+
+    def result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded: ...
+
+
+AnyPlan = TypeVar("AnyPlan", bound=Plan)
+
+
+def write_locked(
+    compare: Callable[[], AnyPlan],
+    lock: Callable[[], object],
+    write: Callable[[AnyPlan], Sequence[dict[str, Any]]],
+    options: LoadOptions,
+) -> Loaded:
+    """Compare a file's entries and write the changes; without any, or in a dry run, lock nothing.
+
+    `write` gets the plan that `compare` returns under the lock, and returns its audit rows.
+    """
+    plan = compare()
+    if options.dry_run or not plan.has_changes:
+        return plan.result()
+    lock()
+    plan = compare()  # Again, as an entry may have changed before the lock.
+    return plan.result(write(plan))
 
 
 def drop_empty(document: Document) -> Document:

@@ -92,6 +92,13 @@ def read_entries(
     return found
 
 
+def read_entry_file(file: str, text: str, part: str) -> tuple[dict[str, dict[str, Any]], Errors]:
+    """Return the entries by name of a file whose only part they are, and the file's errors."""
+    errors: Errors = {}
+    document = read_document(file, text, (part,), errors)
+    return read_entries(file, document, part, errors), errors
+
+
 def read_list(file: str, document: Mapping[str, Any], part: str, errors: Errors) -> list[Any]:
     """Return the list of a part, empty if it is missing; another value is added to `errors`."""
     value = document.get(part)

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -46,22 +45,19 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     document = read_document(FILE, texts[FILE], (TARGETS, ROUTES), errors)
     entries = read_entries(FILE, document, TARGETS, errors)
     routes = read_list(FILE, document, ROUTES, errors)
-    found = Comparison("target", options, find_manual_edits(ACTIONS), errors)
+    edited = find_manual_edits(ACTIONS)
     with transaction.atomic():
         services.lock_targets()
-        present = _read_entries()
-        for name, given in entries.items():
-            check = partial(_read_entry, name, given)
-            place, target = f"{FILE}: {name}", f"target:{name}"
-            found.compare(name, present.get(name), check, place=place, target=target)
-        found.require_valid()
+        found = Comparison(
+            "target", FILE, _read_entries(), options, edited, errors, audit_prefix="target:"
+        ).compare_all(entries, _read_entry)
         audit_rows = _write_targets(found, options.now)
         added = _add_routes(routes, options.now)
         found.require_valid()
         remarks = _list_missing_secrets(entries)
         if options.dry_run:
             transaction.set_rollback(True)
-    return found.result(present, audit_rows) + added + Loaded(remarks=remarks)
+    return found.result(audit_rows) + added + Loaded(remarks=remarks)
 
 
 def export_documents() -> dict[str, Document]:
