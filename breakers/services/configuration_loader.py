@@ -57,7 +57,6 @@ def _write_dependencies(writes: Sequence[PlannedWrite], now: datetime) -> list[d
     """Write the planned policies under one registry version; return their audit rows."""
     if not writes:
         return []
-    registry.require_capacity(sum(one.before is None for one in writes))
     present = registry.lock_dependencies([one.name for one in writes])
     version = publication.advance(publication.lock(), now)
     rows = []

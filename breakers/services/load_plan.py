@@ -48,7 +48,8 @@ class LoadPlan:
 def build_plan(folder: ConfigurationFolder, options: LoadOptions) -> LoadPlan:
     """Return the changes that loading the folder would make to the registry.
 
-    Raise :class:`InvalidInput` with the errors of all files.
+    Raise :class:`InvalidInput` with the errors of all files, or :class:`Conflict` if there would be
+    too many dependencies.
     """
     errors: Errors = {}
     edited = find_manual_edits(ACTIONS)
@@ -75,6 +76,7 @@ def build_plan(folder: ConfigurationFolder, options: LoadOptions) -> LoadPlan:
         channels.compare(name, partial(catalog.validate_channel, name, fields))
     _compare_dependencies(dependencies, folder)
     dependencies.require_valid()
+    registry.require_capacity(dependencies.count_new())
     return LoadPlan(services, channels, dependencies, folder.remarks)
 
 

@@ -191,7 +191,7 @@ def require_capacity(more: int) -> None:
     Reported dependencies don't count, so that reports can't block registrations.
     """
     registered = Dependency.objects.registered().exclude(document={}).count()
-    if registered + more > names.MAX_REGISTERED:
+    if more and registered + more > names.MAX_REGISTERED:
         limit = f"{names.MAX_REGISTERED:,}"
         raise Conflict(f"At most {limit} dependencies can be registered.")
 

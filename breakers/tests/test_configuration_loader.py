@@ -9,7 +9,6 @@ from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from breakers import names
 from breakers.models import Channel, Dependency, Registry, Service
 from breakers.provision import load_once
 from breakers.services import configuration_loader, registry
@@ -17,7 +16,6 @@ from controlplane.core import provision
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.tests.rows import multiply
 
 from .registered import ADMIN, breaker, dependency, instance
 
@@ -308,18 +306,3 @@ def test_loading_keeps_what_was_counted(folder):
 
     row = registry.find_dependency("core", "oracle")
     assert (row.trips_total, row.document["timeout_ms"]) == (7, 70_000)
-
-
-def test_folder_without_room_changes_nothing(folder):
-    now = db_now()
-    row = Dependency.objects.create(
-        caller="c0", callee="x", document={"timeout_ms": 1}, registered_at=now, changed_at=now
-    )
-    multiply(row, names.MAX_REGISTERED - 1, caller="'c' || i")
-
-    code, _, said = load(folder)
-
-    assert code == 1
-    assert "20,000" in said
-    assert "Nothing changed." in said
-    assert not Service.objects.exists()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from typing import Any
 
 from controlplane.core.configuration import schemas
@@ -41,6 +42,12 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         audit_prefix=services.audit_target(""),
         describe=_describe_changes,
     ).compare_all(dict(sorted(parsed.slos.items())), lambda _name, document: document)
+    minutes = (
+        services.counts_minutes(one.after) - services.counts_minutes(one.before)
+        for one in found.writes
+    )
+    # The most at any time, as the SLOs are written one after another.
+    services.require_capacity(found.count_new(), max(accumulate(minutes), default=0))
     audit_rows = []
     for one in found.writes if not options.dry_run else ():
         _, row = services.write_slo(one.name, one.after, options.now)

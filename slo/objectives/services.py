@@ -62,8 +62,7 @@ def write_slo(
         raise Conflict("Someone else changed it. Reload, then make your change again.")
     if slo is not None and before == document:
         return slo, None
-    if document["slice_target"] is not None and (before is None or before["slice_target"] is None):
-        _require_few_slice_slos()
+    require_capacity(slo is None, counts_minutes(document) - counts_minutes(before))
     if slo is None:
         slo = _create(name, document, now)
     else:
@@ -124,14 +123,26 @@ def require_new(name: str) -> None:
         raise Conflict(f"An SLO named {name} already exists. Use PUT to change it.")
 
 
+def counts_minutes(document: documents.Document | None) -> bool:
+    return document is not None and document["slice_target"] is not None
+
+
+def require_capacity(more: int, more_with_minutes: int) -> None:
+    """Raise :class:`Conflict` if so many more SLOs, and SLOs that count minutes, exceed a limit."""
+    present = Slo.objects.present()
+    with_minutes = present.filter(slice_target__isnull=False)
+    if more_with_minutes > 0 and with_minutes.count() + more_with_minutes > MAX_SLICE_SLOS:
+        raise Conflict(f"At most {MAX_SLICE_SLOS} SLOs can count minutes. Leave out slice_target.")
+    if more and present.count() + more > MAX_SLOS:
+        raise Conflict(f"At most {MAX_SLOS:,} SLOs are allowed.")
+
+
 def audit_target(name: str) -> str:
     """Return `slo:<name>`, which identifies an SLO in audit rows and message threads."""
     return f"slo:{name}"
 
 
 def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
-    if Slo.objects.present().count() >= MAX_SLOS:
-        raise Conflict(f"At most {MAX_SLOS:,} SLOs are allowed.")
     new = Slo(name=name, created_at=now, changed_at=now)
     documents.apply_document(new, document)
     Slo.objects.bulk_create([new], ignore_conflicts=True)
@@ -139,11 +150,6 @@ def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:
     if slo is None or slo.created_at != now or documents.to_document(slo) != document:
         raise Conflict(f"Someone else just created {name}. Open it first.")
     return slo
-
-
-def _require_few_slice_slos() -> None:
-    if Slo.objects.present().filter(slice_target__isnull=False).count() >= MAX_SLICE_SLOS:
-        raise Conflict(f"At most {MAX_SLICE_SLOS} SLOs can count minutes. Leave out slice_target.")
 
 
 def _lock_slo(name: str) -> Slo | None:

@@ -37,6 +37,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         errors,
         audit_prefix=services.audit_target(""),
     ).compare_all(entries, rules.validate)
+    services.require_capacity(found.count_new())
     audit_rows: list[dict[str, Any]] = []
     for one in found.writes if not options.dry_run else ():
         _, before = services.write_rule(one.name, one.after, options.now)

@@ -117,13 +117,18 @@ def require_new(name: str) -> None:
         raise Conflict(f"A rule named {name} already exists. Use PUT to change it.")
 
 
+def require_capacity(more: int) -> None:
+    """Raise :class:`Conflict` if `more` rules would exceed the limit."""
+    if more and ThresholdRule.objects.count() + more > MAX_RULES:
+        raise Conflict(f"At most {MAX_RULES} threshold rules are allowed.")
+
+
 def audit_target(name: str) -> str:
     return f"threshold:{name}"
 
 
 def _create(name: str, document: Mapping[str, Any], now: datetime) -> ThresholdRule:
-    if ThresholdRule.objects.count() >= MAX_RULES:
-        raise Conflict(f"At most {MAX_RULES} threshold rules are allowed.")
+    require_capacity(1)
     new = ThresholdRule(name=name, changed_at=now)
     rules.apply_document(new, document)
     ThresholdRule.objects.bulk_create([new], ignore_conflicts=True)

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from django.db import transaction
+
 from controlplane.core import json_values
 from controlplane.core.configuration import schemas
 from controlplane.core.configuration.comparison import Comparison, drop_empty
@@ -29,7 +31,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Request the approval of each new or changed rule of the file; rules don't change here.
 
     An equal request that is pending stays as it is. Raise :class:`Conflict` if another change of a
-    rule is pending.
+    rule is pending. A dry run makes the requests and rolls them back, so that it is refused, too.
     """
     entries, errors = read_entry_file(FILE, texts[FILE], PART)
     rows = {row.name: row for row in Rule.objects.order_by("name")}
@@ -39,9 +41,13 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         "rule", FILE, present, options, edited, errors, audit_prefix="rule:", note=NOTE
     ).compare_all(entries, _check_entry)
     requests: dict[str, int] = {}
-    for one in found.writes if not options.dry_run else ():
-        row = rows.get(one.name)
-        requests[one.name] = _request(row.pk if row else None, one.after, options)
+    with transaction.atomic():
+        for one in found.writes:
+            row = rows.get(one.name)
+            requests[one.name] = _request(row.pk if row else None, one.after, options)
+        if options.dry_run:
+            transaction.set_rollback(True)
+            requests.clear()
     found.changes = [replace(one, approval=requests.get(one.name, 0)) for one in found.changes]
     return found.result()
 

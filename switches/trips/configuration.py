@@ -52,14 +52,16 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
             found.compare(trigger, partial(_check_entry, fields))
         found.require_valid()
         writes = {one.name: one.after for one in found.writes}
-        return _Plan(found, _merge(present, [*by_trigger], writes, keeps_order))
+        plan = _Plan(found, _merge(present, [*by_trigger], writes, keeps_order))
+        if plan.has_changes:
+            _check_rows(plan.rows)
+        return plan
 
     def lock() -> None:
         history.lock_trips()
         publication.lock()
 
     def write(plan: _Plan) -> list[dict[str, Any]]:
-        policies.check_rows(plan.rows)
         audit_row = policies.write_policies(plan.rows, options.actor, options.now)
         return [audit_row] if audit_row else []
 
@@ -143,6 +145,15 @@ def _check_entry(fields: Mapping[str, Any]) -> Document:
             {name.removeprefix("rows.0."): texts for name, texts in error.errors.items()}
         ) from error
     return {name: row[name] for name in policies.FIELDS}
+
+
+def _check_rows(rows: Sequence[Document]) -> None:
+    try:
+        policies.check_rows(rows)
+    except InvalidInput as error:
+        raise InvalidInput(
+            {f"{FILE}: {name}": texts for name, texts in error.errors.items()}
+        ) from error
 
 
 def _merge(

@@ -113,6 +113,9 @@ class Comparison:
     def has_changes(self) -> bool:
         return bool(self.writes)
 
+    def count_new(self) -> int:
+        return sum(one.before is None for one in self.writes)
+
     def result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
         """Return the result of the load; entries that are only in `present` are elsewhere."""
         named = {change.name for change in self.changes}

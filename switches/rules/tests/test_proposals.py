@@ -5,7 +5,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import as_role, person, signed_in, with_token
+from controlplane.core.outbox.models import OutboxMessage
 from switches.models import Episode, Publication, Rule
 from switches.rules.tests.factories import create_rule
 from switches.tests.bulk_engagements import engage_alike
@@ -161,15 +163,19 @@ def test_another_change_of_the_same_rule_has_to_wait(admin):
     assert delete(other, f"/rules/{row.pk}/").status_code == 409
 
 
-def test_approval_of_a_change_that_no_longer_fits_is_refused(admin, approver):
+def test_approval_of_a_change_that_no_longer_fits_is_refused_and_leaves_nothing(admin, approver):
     row = create_rule("at_most", "segment:*", name="few", n=2)
     response = admin.send("put", f"/rules/{row.pk}/", {**RULE, "name": "few", "n": 3})
     Rule.objects.update(n=5)
+    counts = AuditEntry.objects.count(), OutboxMessage.objects.count()
 
     refused = approve(approver, response)
 
     assert refused.status_code == 409
     assert Rule.objects.get().n == 5
+    assert (AuditEntry.objects.count(), OutboxMessage.objects.count()) == counts
+    waiting = Approval.objects.get()
+    assert (waiting.state, waiting.decided_at, waiting.comment) == ("pending", None, "")
 
 
 def test_two_proposals_of_one_name_make_one_rule(admin, approver):

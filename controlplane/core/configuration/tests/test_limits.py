@@ -1,0 +1,168 @@
+"""A plan refuses what the load of the same files refuses, with the same message."""
+
+import pytest
+import yaml
+
+from breakers import names
+from breakers.models import Dependency
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.configuration import services as configuration
+from controlplane.core.configuration.readers import CHANGED, NEW
+from controlplane.core.errors import Conflict, DomainError, InvalidInput
+from controlplane.core.http.tests.callers import Api, person, signed_in, token_text
+from controlplane.core.outbox.models import OutboxMessage
+from controlplane.tests.rows import multiply
+from slo.models import Slo, ThresholdRule
+from slo.objectives import services as slos
+from slo.thresholds import services as thresholds
+from switches.models import TripPolicy
+from switches.trips import policies
+
+from .whole_installation import TEXTS, load
+
+pytestmark = pytest.mark.django_db
+
+RULE = {"kind": "exclusive", "switches": ["feature:*"]}
+
+
+def entries(file, part, **found):
+    return {file: yaml.safe_dump({part: found})}
+
+
+def slo_file(**found):
+    return entries("slo.yaml", "slos", **found)
+
+
+def minutes(share=0.9):
+    return {"target": 0.99, "slice_target": share}
+
+
+def threshold(value=0.1):
+    return {"metric": "timeout_rate", "value": value, "severity": "warning"}
+
+
+def policy(trigger):
+    title = {"title": trigger, "sources": ["*"], "scopes": ["feature"], "gate": "automatic"}
+    return {"trigger": trigger, **title}
+
+
+def fill_dependencies():
+    now = db_now()
+    row = Dependency.objects.create(
+        caller="c0", callee="x", document={"timeout_ms": 1}, registered_at=now, changed_at=now
+    )
+    multiply(row, names.MAX_REGISTERED - 1, caller="'c' || i")
+    return entries("timeout.yaml", "dependencies", **{"core->oracle": {}})
+
+
+def fill_slos():
+    load(slo_file(old={"target": 0.9}))
+    multiply(Slo.objects.get(), slos.MAX_SLOS - 1, name="'old-' || i")
+    return slo_file(more={"target": 0.9})
+
+
+def fill_slos_with_minutes():
+    load(slo_file(old=minutes()))
+    multiply(Slo.objects.get(), slos.MAX_SLICE_SLOS - 2, name="'old-' || i")
+    return slo_file(more=minutes(), most=minutes())
+
+
+def fill_slos_with_minutes_by_a_change():
+    fill_slos_with_minutes()
+    load(slo_file(last=minutes(), plain={"target": 0.9}))
+    return slo_file(plain=minutes())
+
+
+def fill_thresholds():
+    load(entries("thresholds.yaml", "thresholds", old=threshold()))
+    row, present = ThresholdRule.objects.get(name="old"), ThresholdRule.objects.count()
+    multiply(row, thresholds.MAX_RULES - present, name="'old-' || i")
+    return entries("thresholds.yaml", "thresholds", more=threshold())
+
+
+def fill_policies():
+    TripPolicy.objects.all().delete()
+    load({"trips.yaml": yaml.safe_dump({"policies": [policy("old")]})})
+    row = TripPolicy.objects.get()
+    multiply(row, policies.MAX_ROWS - 1, trigger="'old-' || i", position="i")
+    return {"trips.yaml": yaml.safe_dump({"policies": [policy("new")]})}
+
+
+def propose_another_change():
+    signed_in(person("admin", "ada")).post("/rules/", {**RULE, "name": "new", "kind": "protected"})
+    return entries("rules.yaml", "rules", new=RULE)
+
+
+def refusal(texts, **options):
+    with pytest.raises(DomainError) as refused:
+        load(texts, **options)
+    return type(refused.value), refused.value.detail
+
+
+@pytest.mark.parametrize(
+    ("fill", "error", "message"),
+    [
+        (fill_dependencies, Conflict, "At most 20,000 dependencies can be registered."),
+        (fill_slos, Conflict, "At most 20,000 SLOs are allowed."),
+        (fill_slos_with_minutes, Conflict, "At most 100 SLOs can count minutes."),
+        (fill_slos_with_minutes_by_a_change, Conflict, "At most 100 SLOs can count minutes."),
+        (fill_thresholds, Conflict, "At most 200 threshold rules are allowed."),
+        (fill_policies, InvalidInput, "trips.yaml: rows: Between 1 and 100 policies."),
+        (propose_another_change, Conflict, "requested another change of rule:new"),
+    ],
+)
+def test_plan_is_refused_as_the_load_is(fill, error, message):
+    texts = fill()
+    rows = AuditEntry.objects.count()
+
+    planned = refusal(texts, dry_run=True)
+
+    assert planned[0] is error
+    assert message in planned[1]
+    assert refusal(texts) == planned
+    assert AuditEntry.objects.count() == rows
+
+
+def test_full_installation_still_changes_its_entries():
+    fill_thresholds()
+    texts = entries("thresholds.yaml", "thresholds", old=threshold(0.2))
+
+    assert load(texts, dry_run=True).count(CHANGED) == 1
+    assert load(texts).count(CHANGED) == 1
+
+
+def test_slos_may_pass_on_the_right_to_count_minutes():
+    fill_slos_with_minutes()
+    load(slo_file(last=minutes(), plain={"target": 0.9}))
+    texts = slo_file(last={"target": 0.9}, plain=minutes())
+
+    assert load(texts, dry_run=True).changes == load(texts).changes
+
+
+def test_plan_of_rules_requests_no_approval():
+    reader = Api(authorization=f"Bearer {token_text(person('admin', 'ci'), ('config:read',))}")
+    rows = AuditEntry.objects.count()
+
+    answer = reader.post("/configuration/diff", {"files": {"rules.yaml": TEXTS["rules.yaml"]}})
+
+    assert [one["approval"] for one in answer.json()["changes"]] == [None, None]
+    assert not Approval.objects.exists()
+    assert (AuditEntry.objects.count(), OutboxMessage.objects.count()) == (rows, 0)
+
+
+def test_load_that_fails_at_its_last_file_leaves_nothing():
+    person("operator", "kim")
+    propose_another_change()
+    rules = entries("rules.yaml", "rules", another=RULE, new=RULE)
+    texts = configuration.export_texts()
+    counts = [model.objects.count() for model in (Approval, AuditEntry, OutboxMessage)]
+    shipped = {"timeout.yaml": "dependencies: {core->oracle: {}}"}
+    assert load({**TEXTS, **shipped}, dry_run=True).count(NEW) == 20
+
+    with pytest.raises(Conflict, match="requested another change of rule:new"):
+        load({**TEXTS, **shipped, **rules})
+
+    assert configuration.export_texts() == texts
+    assert [model.objects.count() for model in (Approval, AuditEntry, OutboxMessage)] == counts
