@@ -3,7 +3,7 @@
 Every change waits for a second person, as on the page of the rules.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +34,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     rule is pending. A dry run makes the requests and rolls them back, so that it is refused, too.
     """
     entries, errors = read_entry_file(FILE, texts[FILE], PART)
+    _refuse_similar_names(entries, errors)
     rows = {row.name: row for row in Rule.objects.order_by("name")}
     present = {name: guard.to_safety_rule(row).as_dict() for name, row in rows.items()}
     edited = find_manual_edits(ACTIONS)
@@ -74,6 +75,15 @@ def build_schema() -> Schema:
     )
     named = {PART: schemas.entries(rule, f"^.{{1,{proposal.MAX_NAME_LENGTH}}}$", "Rules by name.")}
     return schemas.file_schema("Safety rules", named, "Each change needs a second person.")
+
+
+def _refuse_similar_names(names: Iterable[str], errors: Errors) -> None:
+    first_names: dict[str, str] = {}
+    for name in names:
+        first = first_names.setdefault(name.lower(), name)
+        if first != name:
+            problem = f"“{first}” and “{name}” differ in case only. Rename or remove one of them."
+            json_values.add_error(errors, f"{FILE}: {name}: name", problem)
 
 
 def _check_entry(name: str, fields: Mapping[str, Any]) -> Document:

@@ -107,8 +107,9 @@ def _require_free_name(after: SafetyRule | None, row: Rule | None) -> None:
     if after is None:
         return
     same = Rule.objects.filter(name__iexact=after.name)
-    if (same.exclude(pk=row.pk) if row else same).exists():
-        raise InvalidInput({"name": [f"A rule named “{after.name}” already exists."]})
+    other = (same.exclude(pk=row.pk) if row else same).first()
+    if other is not None:
+        raise InvalidInput({"name": [f"A rule named “{other.name}” already exists."]})
 
 
 def _summarize(before: SafetyRule | None, after: SafetyRule | None) -> str:

@@ -18,6 +18,7 @@ from slo.models import Slo, ThresholdRule
 from slo.objectives import services as slos
 from slo.thresholds import services as thresholds
 from switches.models import TripPolicy
+from switches.rules.tests.factories import create_rule
 from switches.trips import policies
 
 from .whole_installation import TEXTS, load
@@ -95,6 +96,15 @@ def propose_another_change():
     return entries("rules.yaml", "rules", new=RULE)
 
 
+def create_rule_of_similar_name():
+    create_rule("exclusive", "segment:*", name="Payments")
+    return entries("rules.yaml", "rules", payments=RULE)
+
+
+def name_two_rules_alike():
+    return entries("rules.yaml", "rules", Payments=RULE, payments=RULE)
+
+
 def refusal(texts, **options):
     with pytest.raises(DomainError) as refused:
         load(texts, **options)
@@ -111,6 +121,16 @@ def refusal(texts, **options):
         (fill_thresholds, Conflict, "At most 200 threshold rules are allowed."),
         (fill_policies, InvalidInput, "trips.yaml: rows: Between 1 and 100 policies."),
         (propose_another_change, Conflict, "requested another change of rule:new"),
+        (
+            create_rule_of_similar_name,
+            InvalidInput,
+            "rules.yaml: payments: name: A rule named “Payments” already exists.",
+        ),
+        (
+            name_two_rules_alike,
+            InvalidInput,
+            "rules.yaml: payments: name: “Payments” and “payments” differ in case only.",
+        ),
     ],
 )
 def test_plan_is_refused_as_the_load_is(fill, error, message):
