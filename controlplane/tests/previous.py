@@ -11,15 +11,13 @@ import psycopg
 
 from controlplane.tests.installation import ROOT
 
-COMMIT = "f8652a895633a37bac3d09c1ef1609d3ad9b2821"
+COMMIT = "47aa7aa8be2ad46d409c92900449d4c6536703fc"
 LAST_MIGRATIONS = (
-    ("core", "0023_superseded_messages"),
-    ("switches", "0007_ramps_and_drills"),
-    ("slo", "0002_builtin_rules"),
+    ("core", "0024_target_transport_settings"),
+    ("breakers", "0005_alarms_of_outages"),
+    ("slo", "0004_rename_fields"),
 )
 """The last migrations of that release in each app that has new ones."""
-FORMER_PACKAGES = ("drf_spectacular_sidecar",)
-"""Apps of that release, only with static files, that are no longer installed."""
 AUDIT_ROWS = 3000
 SEED = """
 from dataclasses import replace
@@ -29,13 +27,13 @@ from django.apps import apps
 from django.conf import settings
 from django.db import DatabaseError, models, transaction
 
-from breakers.tests.dead_letters.heaps import Heap
-from controlplane.core.actors import system
+from breakers.dead_letters.tests.heaps import Heap
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
-from controlplane.core.outbox.tests.written import hook
-from controlplane.core.targets.models import Route
-from controlplane.tests.security import existing, markup
+from controlplane.notify.delivery.tests.message_samples import hook
+from controlplane.notify.models.targets import Route
+from controlplane.tests.security import existing_objects, markup
 
 NOW = db_now()
 GIVEN = {"verdict": "fail", "state": "ok"}
@@ -82,14 +80,14 @@ settings.DEAD_LETTERS = replace(
 )
 letters = Heap("previous")
 ada = markup.build(letters)
-existing.more(ada, letters)
+existing_objects.more(ada, letters)
 target = hook("receiver", webhook_url=RECEIVER)
 Route.objects.create(event="switch.engaged", scope="", severity="", target=target, created_at=NOW)
 with transaction.atomic():
     audit.record_many(
         [
             {
-                "actor": system("seed"), "action": "switch.described", "now": NOW,
+                "actor": system_actor("seed"), "action": "switch.described", "now": NOW,
                 "target": f"feature:f{n}", "reason": f"row {n}", "before": None, "after": {"n": n},
             }
             for n in range(AUDIT_ROWS)
@@ -125,8 +123,6 @@ def unpack(folder: Path) -> Path:
         raise Missing(found.stderr.decode().strip())
     with tarfile.open(fileobj=BytesIO(found.stdout)) as archive:
         archive.extractall(folder, filter="data")
-    for package in FORMER_PACKAGES:
-        (folder / f"{package}.py").touch()
     return folder
 
 

@@ -24,10 +24,7 @@ READY_SECONDS = 120
 READY = {"web": "/health/ready", "plane": "/health/ready/data"}
 COMMAND_LINE = """
 import json, sys
-try:
-    from controlplane.processes import command_lines
-except ImportError:  # Before the house was rebuilt.
-    from controlplane.processes import lines as command_lines
+from controlplane.processes import command_lines
 print(json.dumps(list(getattr(command_lines, sys.argv[1])(**json.loads(sys.argv[2])))))
 """
 LEAVING_SECONDS = 0.5
