@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import redis
 
 ROOT = Path(__file__).resolve().parents[3]
 OUTSIDE_SERVICES = {
@@ -184,6 +185,17 @@ def is_up(data: Path) -> bool:
         with psycopg.connect(services(data)["database_url"], connect_timeout=2):
             return True
     except (psycopg.OperationalError, FileNotFoundError):
+        return False
+
+
+def redis_pid(url: str) -> int:
+    return int(redis.Redis.from_url(url).info("server")["process_id"])
+
+
+def redis_answers(url: str) -> bool:
+    try:
+        return bool(redis.Redis.from_url(url).ping())
+    except redis.ConnectionError:
         return False
 
 

@@ -95,28 +95,19 @@ def test_a_killed_service_starts_again_at_its_address(data: Path, name: str) -> 
         run.wait_until_ready()
         found = services(data)
         victim = (
-            postmaster(cluster_of(data)) if name == "postgres" else redis_pid(found["redis_url"])
+            postmaster(cluster_of(data))
+            if name == "postgres"
+            else harness.redis_pid(found["redis_url"])
         )
 
         os.kill(victim, signal.SIGKILL)
 
         run.wait_for(f"{name} stopped (killed by signal 9); restarting it")
         harness.wait_until(lambda: is_up(data), 10, run)
-        harness.wait_until(lambda: answers(found["redis_url"]), 10, run)
+        harness.wait_until(lambda: harness.redis_answers(found["redis_url"]), 10, run)
         assert services(data) == found
         assert run.end()[0] == 0
         assert_nothing_left(run)
-
-
-def redis_pid(url: str) -> int:
-    return int(redis.Redis.from_url(url).info("server")["process_id"])
-
-
-def answers(url: str) -> bool:
-    try:
-        return bool(redis.Redis.from_url(url).ping())
-    except redis.ConnectionError:
-        return False
 
 
 @pytest.mark.smoke
