@@ -18,7 +18,7 @@ BACK_SECONDS = 60.0
 def installation(tmp_path_factory):
     one = Installation(tmp_path_factory.mktemp("installation") / "var")
     try:
-        one.start(ready_within=150)
+        one.start()
         yield one
     finally:
         one.end()
@@ -102,7 +102,7 @@ def test_a_service_that_starts_while_all_is_down_knows_what_was_said_last(
         assert new.status().source == "disk"
     assert not gear.allowed(feature="down-first")
 
-    installation.start(ready_within=150)
+    installation.start()
     assert engage(operator, "down-second").status_code == 200
     wait_until(stopped(gear, "down-second"), BACK_SECONDS, gear.status)
 

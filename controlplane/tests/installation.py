@@ -40,7 +40,7 @@ class Installation:
         self.output = data_dir.parent / f"{data_dir.name}-output.txt"
         self.process: subprocess.Popen[bytes] | None = None
 
-    def start(self, *, ready_within: float = 60) -> None:
+    def start(self, *, ready_within: float = 180) -> None:
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "controlplane.supervisor", "run"],

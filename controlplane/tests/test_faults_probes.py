@@ -23,7 +23,7 @@ def installation(tmp_path_factory):
     folder = tmp_path_factory.mktemp("drill") / "var"
     one = Installation(folder)
     try:
-        one.start(ready_within=180)
+        one.start()
         yield one
     finally:
         one.end()

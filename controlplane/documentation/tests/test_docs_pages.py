@@ -47,7 +47,7 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     installation = Installation(tmp_path_factory.mktemp("docs") / "data")
     installation.environment.pop("SECRET_KEY", None)
     try:
-        installation.start(ready_within=120)
+        installation.start()
         yield installation
     finally:
         installation.end()

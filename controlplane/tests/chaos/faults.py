@@ -116,7 +116,7 @@ class Stage:
         assert process is not None
         process.kill()
         process.wait(10)
-        self.installation.start(ready_within=START_SECONDS)
+        self.installation.start()
         self.lead_lines()
         yield
 
