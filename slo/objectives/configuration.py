@@ -1,6 +1,7 @@
 """The configuration file `slo.yaml`: load, export and JSON Schema."""
 
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from functools import partial
 from itertools import accumulate
 from typing import Any
@@ -60,10 +61,20 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
 def export_documents() -> dict[str, dict[str, Any]]:
     """Return the document of `slo.yaml` with all SLOs."""
     found = {
-        name: shortest_form(document, DEFAULTS, partial(documents.validate, name))
+        name: shortest_form(
+            document,
+            DEFAULTS | {"rules": _default_rules(document)},
+            partial(documents.validate, name),
+        )
         for name, document in _read_documents().items()
     }
     return {FILE: {"slos": found}}
+
+
+def _default_rules(document: documents.Document) -> list[dict[str, Any]] | None:
+    """Return the rules that the SLO has without `rules`, or None if it needs its own."""
+    target = Decimal(str(document["target"]))
+    return rules.reachable_rules("default", target, document["window_days"]) or None
 
 
 def build_schema() -> Schema:

@@ -9,8 +9,9 @@ from django.core.management import call_command
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
+from slo.arithmetic.objective import PAGE
 from slo.models import Sli, Slo
-from slo.objectives import services, slo_file
+from slo.objectives import configuration, documents, services, slo_file
 from slo.provision import load_shipped_file
 
 from .factories import ADMIN, slo
@@ -27,6 +28,21 @@ def parse_errors(text):
 def figures(parsed):
     return {
         name: (one["kind"], one["target"], one["threshold_ms"]) for name, one in parsed.slos.items()
+    }
+
+
+@pytest.mark.django_db
+def test_export_has_the_rules_only_of_slos_with_their_own():
+    slo("default-rules")
+    slo("lenient", target=0.9)
+    slo("own-rules", rules=[{"long": "1h", "short": "5m", "burn_rate": 10, "severity": PAGE}])
+    slo("no-rules", rules=[])
+
+    exported = configuration.export_documents()["slo.yaml"]["slos"]
+
+    assert [name for name, one in exported.items() if "rules" in one] == ["no-rules", "own-rules"]
+    assert {name: documents.validate(name, one)["rules"] for name, one in exported.items()} == {
+        one.name: one.rules for one in Slo.objects.all()
     }
 
 
