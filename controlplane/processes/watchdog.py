@@ -23,12 +23,14 @@ class Watchdog:
     """A loop that checks all ticks each second and runs late ones, each in its own thread.
 
     A tick is late `PATIENCE_SECONDS` after its time, or at once if the watchdog ran it last. A tick
-    that never ran, as in a new installation, runs once without a warning.
+    that didn't run since the watchdog started, as worker and beat may still be starting, runs once
+    without a warning.
     """
 
     def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
         self.loop = Loop(may_rest_seconds=MAX_CHECK_SECONDS)
         self._stop = stop
+        self._started = time.monotonic()
         self._settle_seconds = settle_seconds  # Worker and beat may just be starting too.
         self._lock = threading.Lock()
         self._running: set[str] = set()
@@ -68,14 +70,13 @@ class Watchdog:
             name = status.tick.name
             if name in running:
                 continue
-            if math.isinf(status.late_seconds):
-                self._start_tick(name)
-                self._first_runs.add(name)
-                continue
             is_own = status.ran_by == NAME and name not in self._first_runs
             if status.late_seconds > (0 if is_own else PATIENCE_SECONDS):
-                self._first_runs.discard(name)
                 self._start_tick(name)
+                if self._is_first_run(status):
+                    self._first_runs.add(name)
+                    continue
+                self._first_runs.discard(name)
                 if name not in self._taken_over:
                     taken_over.append(name)
             elif not is_own and name in self._taken_over:
@@ -87,6 +88,14 @@ class Watchdog:
         if handed_back:
             self._taken_over.difference_update(handed_back)
             log.info("watchdog.ticks_handed_back", ticks=handed_back)
+
+    def _is_first_run(self, status: ticks.TickStatus) -> bool:
+        """Return True if nothing ran this tick since the start of the watchdog."""
+        if math.isinf(status.late_seconds):
+            return True
+        age = status.tick.seconds + status.late_seconds
+        has_run = age < time.monotonic() - self._started or status.tick.name in self._first_runs
+        return not has_run
 
     def _start_tick(self, name: str) -> None:
         with self._lock:

@@ -102,6 +102,18 @@ def test_ticks_that_never_ran_are_run_once_without_a_warning(probes, watchdog, c
     assert "taken_over" not in caplog.text
 
 
+def test_ticks_of_an_earlier_run_of_the_installation_are_run_without_a_warning(
+    probes, watchdog, caplog
+):
+    ran("one", 3600)
+    ran("two", 3600, by="watchdog")
+
+    watchdog.check_ticks()
+
+    wait_until(lambda: (probes["one"].calls, probes["two"].calls) == (1, 1))
+    assert "taken_over" not in caplog.text
+
+
 def test_a_tick_no_worker_runs_after_its_first_run_is_taken_over(probes, watchdog, caplog):
     watchdog.check_ticks()
     wait_until(lambda: Tick.objects.filter(ran_by="watchdog").count() == 2)
