@@ -103,7 +103,7 @@ def _run_application(
         tree.terminal.say(message)
     for stand_in in stand_ins:
         tree.retire(stand_in, _STAND_IN_STOP_SECONDS)
-    tree.terminal.show(_welcome(settings, account) + plan.greeting)
+    tree.terminal.show(format_welcome(settings, account) + plan.greeting)
     processes.extend(tree.supervise(spec) for spec in plan.later)
     if plan.documentation is not None:
         tree.launch(plan.documentation)
@@ -142,12 +142,15 @@ def _parse_account(step: str, stdout: bytes) -> dict[str, str | None]:
         raise CannotRun(f"{step} did not print a JSON object: {lines[-1:]}") from error
 
 
-def _welcome(settings: Environment, account: Mapping[str, str | None]) -> str:
-    password = account.get("password") or account.get("note") or "(unchanged)"
+def format_welcome(settings: Environment, account: Mapping[str, str | None]) -> str:
+    """Return the text that names the address, the user and the password, or how to reset it."""
+    user, password = account.get("user") or "-", account.get("password")
+    lost = f"  Lost it?  .venv/bin/python manage.py person password {user}\n"
     return (
         f"\nSwitchgear is ready. Environment: {settings.name}\n\n"
         f"  URL       http://{ports.HOST}:{settings.port}/\n"
-        f"  User      {account.get('user') or '-'}\n"
-        f"  Password  {password}\n\n"
+        f"  User      {user}\n"
+        f"  Password  {password or account.get('note') or 'unchanged'}\n"
+        f"{'' if password else lost}\n"
         "Press Ctrl-C to stop.\n\n"
     )

@@ -59,12 +59,12 @@ def ensure_admin(chosen_password: str, now: datetime) -> tuple[str | None, str]:
     take_lock()
     admin = User.objects.filter(username=ADMIN).first()
     if chosen_password and _has_own_password():
-        return None, "the password was changed after the first start"
+        return None, "changed after the first start"
     if chosen_password:
         _set_password(admin, chosen_password, now)
-        return None, "the password is SWITCHGEAR_ADMIN_PASSWORD"
+        return None, "as in SWITCHGEAR_ADMIN_PASSWORD"
     if admin is not None and admin.last_login is not None:
-        return None, "the password is unchanged"
+        return None, "unchanged"
     if admin is None and people.find_first_admin() is not None:
         return None, "this user doesn't exist, but other admins do"
     password = secrets.token_urlsafe(15)

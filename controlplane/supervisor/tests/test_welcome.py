@@ -1,0 +1,24 @@
+"""The text that `make run` prints once the installation is ready."""
+
+from controlplane import environment
+from controlplane.supervisor.run import format_welcome
+
+RESET = ".venv/bin/python manage.py person password admin"
+
+
+def test_a_new_password_is_printed_without_advice() -> None:
+    account = {"user": "admin", "password": "quiet-harbor", "note": None}
+
+    text = format_welcome(environment.read_environment(), account)
+
+    assert "Password  quiet-harbor\n" in text
+    assert RESET not in text
+
+
+def test_a_password_that_stays_secret_comes_with_the_command_that_resets_it() -> None:
+    account = {"user": "admin", "password": None, "note": "unchanged"}
+
+    text = format_welcome(environment.read_environment(), account)
+
+    assert "Password  unchanged\n" in text
+    assert RESET in text
