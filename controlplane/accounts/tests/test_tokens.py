@@ -149,7 +149,9 @@ def test_command_prints_the_token_alone_on_the_last_line(capsys):
         "token", "create", "poller", "--scopes", "switches:read,audit:read", "--expires", "90d"
     )
 
-    text = capsys.readouterr().out.splitlines()[-1]
+    output = capsys.readouterr()
+    text = output.out.splitlines()[-1]
+    assert output.err.startswith("Created token poller, shown only once: owner ")
     token = services.authenticate_token(text)
     assert token.owner.username == "root"
     assert token.scopes == ["audit:read", "switches:read"]
@@ -184,7 +186,9 @@ def test_command_limits_a_token_to_services(capsys):
         "token", "create", "poller", "--scopes", "report:write", "--services", "gateway, core"
     )
 
-    text = capsys.readouterr().out.splitlines()[-1]
+    output = capsys.readouterr()
+    text = output.out.splitlines()[-1]
+    assert output.err.startswith("Created token poller, shown only once: owner ")
     assert services.authenticate_token(text).services == ["core", "gateway"]
     assert '"services":["core","gateway"]' in AuditEntry.objects.get(action="token.created").after
     call_command("token", "list")

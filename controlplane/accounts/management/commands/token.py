@@ -52,7 +52,8 @@ class Command(ShellCommand):
         ends = f"expires {token.expires_at:%Y-%m-%d %H:%M} UTC" if token.expires_at else "no expiry"
         for warning in tokens.describe_admin_powers(token):
             self.stderr.write(f"Warning: {warning}")
-        self.stderr.write(f"{token.name}: owner {token.owner.username}, {ends}. Shown only once:")
+        owner = token.owner.username
+        self.stderr.write(f"Created token {token.name}, shown only once: owner {owner}, {ends}.")
         self.line(text)
 
     def list(self, options: dict[str, Any]) -> None:
