@@ -22,15 +22,19 @@ MAX_OUTPUT = 4000
 _LOOP = """
 while IFS= read -r -u {commands} line; do eval "$line"; done
 """
-_RUN = """
-: > {out}; set -eu; trap 'echo "$LINENO: $BASH_COMMAND" > {failed}' ERR; \
-source {script} </dev/null >>{out} 2>&1; trap - ERR; set +eu; echo "0 $PWD" >&{answers}
+# The trap ends the shell, or the `$(…)`, in which a command of a pipeline failed. 141 is no
+# failure: SIGPIPE ended the command, because `head` had read enough.
+_STRICT = """\
+set -Euo pipefail; trap '[[ "${{PIPESTATUS[*]}}" =~ ^((0|141)\\ ?)+$ ]] || \
+{{ echo "$LINENO: $BASH_COMMAND" >>{failed}; exit 1; }}' ERR; source {script} </dev/null"""
+_RUN = f"""
+: >{{out}}; {_STRICT} >>{{out}} 2>&1; trap - ERR; set +Euo pipefail; echo "0 $PWD" >&{{answers}}
 """
-_RUN_FAILING = """
-( set -eu; source {script} </dev/null >{out} 2>&1 ); echo "$? $PWD" >&{answers}
+_RUN_FAILING = f"""
+( {_STRICT} >{{out}} 2>&1 ); echo "$? $PWD" >&{{answers}}
 """
-_RUN_BACKGROUND = """
-( set -eu; source {script} </dev/null >{out} 2>&1 ) & echo "$! $PWD" >&{answers}
+_RUN_BACKGROUND = f"""
+( {_STRICT} >{{out}} 2>&1 ) & echo "$! $PWD" >&{{answers}}
 """
 
 
@@ -99,14 +103,15 @@ class ShellSession:
         script, out, failed = folder / Path(self._page).name, folder / "out", folder / "failed"
         script.write_text("\n" * (block.line - 1) + block.text)
         if block.background is not None:
-            self._run_background(block, script, out)
+            self._run_background(block, script, out, failed)
             return
         template = _RUN_FAILING if block.fails else _RUN
         answer = self._send(template, script=script, out=out, failed=failed)
         output = _read(out)
-        if answer is None:
-            ended = self._process.poll() is not None
-            why = f"failed at line {_read(failed)}" if ended else "took too long"
+        # After a failure in `export X=$(…)`, the shell continues.
+        has_failed = self._process.poll() is not None or (_read(failed) and not block.fails)
+        if answer is None or has_failed:
+            why = f"failed at line {_read(failed)}" if has_failed else "took too long"
             raise BlockFailed(self._explain(block, why, output))
         code, _, directory = answer.partition(" ")
         self.directory = Path(directory)
@@ -122,8 +127,8 @@ class ShellSession:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text)
 
-    def _run_background(self, block: Block, script: Path, out: Path) -> None:
-        answer = self._send(_RUN_BACKGROUND, script=script, out=out)
+    def _run_background(self, block: Block, script: Path, out: Path, failed: Path) -> None:
+        answer = self._send(_RUN_BACKGROUND, script=script, out=out, failed=failed)
         pid = (answer or "").partition(" ")[0]
         url = block.background
         seconds = BACKGROUND_SECONDS if url or block.expected else WAIT_WITHOUT_URL_SECONDS

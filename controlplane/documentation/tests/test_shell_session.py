@@ -50,6 +50,9 @@ def test_variables_functions_and_the_directory_carry_over(run: Run, tmp_path: Pa
         ("<!-- fails -->\n```sh\ntrue\n```", "should have failed"),
         ("<!-- background -->\n```sh\necho gone\n```", "ended at once(.|\n)*gone"),
         ("```sh\nread x\n```", "failed at line 2: read x"),
+        ("```sh\necho a | false | cat\n```", "failed at line 2: cat"),
+        ("```sh\ntrue\nexport A=$(false)\necho b\n```", "failed at line 3: false(.|\n)*b"),
+        ("```sh\nexport A=$(false | cat)\n```", "failed at line 2: cat"),
     ],
 )
 def test_a_failure_names_line_command_and_output(run: Run, page: str, problem: str) -> None:
@@ -59,6 +62,13 @@ def test_a_failure_names_line_command_and_output(run: Run, page: str, problem: s
 
 def test_a_block_that_fails_as_the_page_says_ends_nothing(run: Run) -> None:
     run("<!-- fails -->\n<!-- expect: no -->\n```sh\necho no\nfalse\n```\n```sh\ntrue\n```\n")
+
+
+@pytest.mark.parametrize(
+    "command", ["yes | head -n 1", "a=$(yes | head -n 1)", "if false; then :; fi"]
+)
+def test_a_closed_pipe_and_a_condition_are_no_failures(run: Run, command: str) -> None:
+    run(f"<!-- expect: done -->\n```sh\n{command}\necho done\n```\n")
 
 
 def test_a_page_that_takes_too_long_fails(run: Run) -> None:
