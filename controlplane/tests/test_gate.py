@@ -114,11 +114,21 @@ def test_without_a_database_requests_are_refused_at_once():
     assert seconds < 0.15
 
 
-@pytest.mark.parametrize("path", ["/static/css/x.css", "/health/ready", "/metrics"])
+@pytest.mark.parametrize(
+    "path",
+    ["/static/css/x.css", "/health/ready", "/metrics", "/metrics/", "/docs", "/docs/operate/"],
+)
 def test_what_needs_no_database_passes_without_one(path):
     sent, _ = request(answer, reachable=False, path=path)
 
     assert sent[0]["status"] == 200
+
+
+@pytest.mark.parametrize("path", ["/docsx", "/metricsx", "/statics", "/healthy", "/api/docs/"])
+def test_path_that_only_begins_like_one_that_needs_no_database_is_refused(path):
+    sent, _ = request(answer, reachable=False, path=path)
+
+    assert sent[0]["status"] == 503
 
 
 def test_an_answer_that_does_not_begin_in_time_is_given_up_and_says_nothing_more():
