@@ -24,8 +24,8 @@ from controlplane.core.instances.checked_keys import (
     find_keys,
     load_checked_keys,
     rank_keys,
-    split_words,
 )
+from controlplane.core.search_words import split_words
 from switches.models import Episode, Switch, SwitchQuerySet, SwitchState
 from switches.scopes import GLOBAL, GLOBAL_ID
 from switches.services.undo import UNDO_WINDOW

@@ -12,7 +12,6 @@ from controlplane.core.instances.checked_keys import (
     CheckedKey,
     find_keys,
     load_checked_keys,
-    split_words,
 )
 from controlplane.core.jobs.models import Job
 from controlplane.core.palette import relevance
@@ -25,6 +24,7 @@ from controlplane.core.palette.registry import (
     PaletteQuery,
     register_commands,
 )
+from controlplane.core.search_words import split_words
 
 from .board import OVERDUE, SwitchboardRow, board_row, make_unregistered, take_unregistered
 from .check_descriptions import NOT_CHECKED, describe_checks

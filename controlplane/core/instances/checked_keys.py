@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from controlplane.core.freshness import Freshness, assess_freshness
+from controlplane.core.search_words import split_words
 from controlplane.core.sql import fetch_all
 from controlplane.core.timed_cache import TimedCache
 
@@ -87,11 +88,6 @@ def rank_keys(now: datetime) -> Mapping[str, float]:
     It was read at most `RANKING_AGE` ago.
     """
     return ranking_cache.get(now)
-
-
-def split_words(text: str) -> list[str]:
-    """Return the distinct words of a search text: a match has every one of them, in any order."""
-    return [*dict.fromkeys(text.casefold().split())]
 
 
 def find_keys(text: str, now: datetime) -> list[str]:
