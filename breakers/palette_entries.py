@@ -17,6 +17,7 @@ from controlplane.core.palette.registry import (
     PaletteQuery,
     register_commands,
 )
+from controlplane.core.search_words import split_words
 
 from .message_facts import page_path
 from .models import Dependency
@@ -70,11 +71,11 @@ def find_dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """
     first, _, rest = query.text.partition(" ")
     forces = first.casefold() == FORCE and query.user.may_operate
-    words = ARROW.sub(" ", rest if forces else query.text).casefold().split()
+    words = split_words(ARROW.sub(" ", rest if forces else query.text))
     if not words:
         return []
     found = Dependency.objects.registered()
-    for word in words[:6]:
+    for word in words:
         found = found.filter(
             Q(caller__icontains=word) | Q(callee__icontains=word) | Q(owner__icontains=word)
         )

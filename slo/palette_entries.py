@@ -32,7 +32,7 @@ register_commands(
 @PALETTE_SOURCES.add(50)
 def find_slos(query: PaletteQuery) -> Sequence[PaletteEntry]:
     found = Slo.objects.present()
-    for word in query.words[:6]:
+    for word in query.words:
         columns = ("name__icontains", "service__icontains", "description__icontains")
         found = found.filter(Q(*((column, word) for column in columns), _connector=Q.OR))
     entries = [
@@ -59,7 +59,7 @@ def find_alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
     words = [word for word in query.words if word not in ACKNOWLEDGE]
     asked = len(words) < len(query.words)
     found = Alert.objects.filter(resolved_at__isnull=True)
-    for word in words[:6]:
+    for word in words:
         found = found.filter(Q(subject__icontains=word) | Q(summary__icontains=word))
     entries: list[PaletteEntry] = []
     for one in found.order_by(ACKNOWLEDGED_LAST, "-opened_at")[:MAX_ENTRIES]:

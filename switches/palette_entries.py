@@ -145,7 +145,7 @@ def _search_unregistered(text: str, now: datetime) -> Sequence[Switch]:
 
 
 def _weigh_switch(switch: Switch, text: str) -> float:
-    words = text.casefold().split()
+    words = split_words(text)
     stopped = 15.0 if switch.episode else 0.0  # people mostly look for stopped switches
     names = (switch.pk, switch.key)
     return stopped + max(relevance.score_text(words, name, switch.description) for name in names)

@@ -29,7 +29,7 @@ register_commands(
 def letter_streams(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return entries of streams whose name or origin contains every word of the query."""
     found = LetterStream.objects.filter(gone_at__isnull=True)
-    for word in query.words[:6]:
+    for word in query.words:
         found = found.filter(Q(name__icontains=word) | Q(origin__icontains=word))
     return [
         PaletteEntry(

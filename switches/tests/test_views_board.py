@@ -60,6 +60,21 @@ def test_search_finds_a_reason_and_a_person():
     assert switches_shown(page(client.get("/", {"q": "kim"}))) == ["segment:pay"]
 
 
+def test_search_finds_a_long_reason_as_it_was_written():
+    engaged("segment:pay", reason="card payments were charged twice since 02:10 in Seoul, INC-4411")
+    client = browser_as("viewer")
+
+    found = {
+        text: switches_shown(page(client.get("/", {"q": text})))
+        for text in (
+            "card payments were charged twice since 02:10 in Seoul, INC-4411",
+            "card payments were charged twice since 02:10 in Busan",
+        )
+    }
+
+    assert list(found.values()) == [["segment:pay"], []]
+
+
 def test_null_character_in_a_search_is_no_error():
     assert browser_as("viewer").get("/", {"q": "a\x00b"}).status_code == 200
 
@@ -292,8 +307,8 @@ class TestOneOfEach:
             ("q=growth", ["feature:calm"]),
             ("q=growth feature", ["feature:calm"]),
             ("q=growth segment", []),
-            ("q=calm a c e f g h l m o r t u", ["feature:calm"]),
-            ("q=calm a c e f g h l m o r t u zz", []),
+            ("q=calm a c e f growth team", ["feature:calm"]),
+            ("q=calm a c e f team growth", []),
             ("q=nothing-like-it", []),
             ("q=%25", []),
             ("page=2", []),

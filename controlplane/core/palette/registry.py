@@ -8,6 +8,7 @@ from django.urls import reverse
 
 from controlplane.core.actors import Person
 from controlplane.core.registry import FunctionRegistry, KindRegistry
+from controlplane.core.search_words import split_words
 
 PAGE, ACTION = "Page", "Action"
 
@@ -75,7 +76,7 @@ class PaletteQuery:
 
     @property
     def words(self) -> tuple[str, ...]:
-        return tuple(self.text.casefold().split())
+        return tuple(split_words(self.text))
 
 
 PaletteSource = Callable[[PaletteQuery], Sequence[PaletteEntry]]
