@@ -68,6 +68,10 @@ def _busy_page() -> str:
     return render_to_string("busy.html")
 
 
+def _render_missing_docs(is_building: bool) -> str:
+    return render_to_string("docs_missing.html", {"is_building": is_building})
+
+
 def _find_token(text: str) -> KnownToken | None:
     """Return the token of an API read from memory; None if unknown, or if memory is out of date."""
     if not _state.database_reachable or _state.age_seconds() > MAX_TOKEN_AGE_SECONDS:
@@ -106,9 +110,7 @@ async def _send_refusal(call: Call, error: DomainError) -> None:
         await call.respond(responses.answer_error(error))
 
 
-_documentation = DocumentationSite(
-    TokenReads(_django), settings.DOCS_ROOT, partial(render_to_string, "docs_missing.html")
-)
+_documentation = DocumentationSite(TokenReads(_django), settings.DOCS_ROOT, _render_missing_docs)
 _gate = RequestGate(_documentation, _state, _send_refusal, sockets=consumer.build_application(_hub))
 metrics.PROCESS_METRICS.add()(_gate.metrics)
 metrics.PROCESS_METRICS.add()(lambda: dataplane_metrics.process_metrics(_state))

@@ -27,7 +27,20 @@ from controlplane.supervisor.lifeline import die_with_parent
 
 RETRY_AFTER_SECONDS = 2
 _STARTING = "The console is starting. Nothing changed; repeat the request in a moment."
-_NO_SITE = "<!doctype html><title>Switchgear</title><p>The documentation is not built yet."
+_NO_SITE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>Documentation {state} · Switchgear</title>
+</head>
+<body>
+<h1>The documentation is {state}</h1>
+<p>The console is starting. Reload this page in a minute.</p>
+</body>
+</html>
+"""
 _PROBES = {"/health/ready": "not_ready", "/health/startup": "starting"}
 
 die_with_parent()
@@ -54,7 +67,11 @@ async def _refuse_request(scope: Scope, receive: Receive, send: Send) -> None:
         await call.respond(responses.answer_error(error))
 
 
-_documentation = DocumentationSite(_refuse_request, _environment.docs_dir, lambda: _NO_SITE)
+def _render_missing_docs(is_building: bool) -> str:
+    return _NO_SITE.replace("{state}", "being built" if is_building else "not built")
+
+
+_documentation = DocumentationSite(_refuse_request, _environment.docs_dir, _render_missing_docs)
 app = Application(_plane, behind=_documentation)
 
 

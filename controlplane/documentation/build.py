@@ -4,7 +4,6 @@ Without `--strict`, warnings don't fail the build, and a site of the same source
 """
 
 import argparse
-import fcntl
 import hashlib
 import logging
 import os
@@ -14,6 +13,7 @@ import signal
 import sys
 from pathlib import Path
 
+from controlplane.documentation import build_lock
 from controlplane.documentation.manifest import read_manifest, write_manifest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -33,17 +33,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--strict", action="store_true", help="fail on warnings; always build")
     parser.add_argument("folder", nargs="?", type=Path, default=SITE)
     options = parser.parse_args(arguments)
-    sources = hash_sources(ROOT)
-    present = read_manifest(options.folder)
-    if present is not None and present.sources == sources and not options.strict:
-        return 0
-    os.nice(NICENESS)
+    folder: Path = options.folder.absolute()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # So that the draft is removed.
-    return build(options.folder.absolute(), sources, is_strict=options.strict)
+    with build_lock.hold_lock(folder):
+        sources = hash_sources(ROOT)
+        present = read_manifest(folder)
+        if present is not None and present.sources == sources and not options.strict:
+            return 0
+        os.nice(NICENESS)
+        return build(folder, sources, is_strict=options.strict)
 
 
 def build(folder: Path, sources: str, *, is_strict: bool) -> int:
-    """Build the site and replace `folder` with it; return an exit code."""
+    """Build the site and replace `folder` with it; return an exit code. The caller has the lock."""
     os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
     try:
         from mkdocs.commands.build import build as build_site
@@ -52,7 +54,6 @@ def build(folder: Path, sources: str, *, is_strict: bool) -> int:
     except ImportError:
         sys.stderr.write("MkDocs is not installed; see requirements.txt\n")
         return 1
-    folder.parent.mkdir(parents=True, exist_ok=True)
     draft = folder.with_name(f"{folder.name}.{secrets.token_hex(6)}")
     if not is_strict:
         logging.getLogger("mkdocs").setLevel(logging.WARNING)
@@ -82,11 +83,9 @@ def hash_sources(root: Path) -> str:
 
 def _replace(folder: Path, draft: Path) -> None:
     old = draft.with_name(f"{draft.name}.old")
-    with draft.with_name(f"{folder.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # Another build may be replacing it, too.
-        if folder.exists():
-            folder.rename(old)
-        draft.rename(folder)
+    if folder.exists():
+        folder.rename(old)
+    draft.rename(folder)
     shutil.rmtree(old, ignore_errors=True)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from controlplane.documentation import build
+from controlplane.documentation import build, build_lock
 
 
 @pytest.mark.slow
@@ -17,15 +17,17 @@ def test_stopped_build_leaves_no_draft(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     command = [sys.executable, "-m", "controlplane.documentation.build", str(folder)]
     with subprocess.Popen(command, cwd=build.ROOT) as process:
-        ends = time.monotonic() + 60
-        while not list(tmp_path.iterdir()) and time.monotonic() < ends:
+        ends = time.monotonic() + 100
+        while not (drafts := list(tmp_path.glob("docs.*/"))) and time.monotonic() < ends:
             time.sleep(0.01)
-        found = list(tmp_path.iterdir())
+        is_held = build_lock.is_held(folder)
         process.send_signal(signal.SIGTERM)
         process.wait(30)
 
-    assert found
-    assert list(tmp_path.iterdir()) == []
+    assert drafts
+    assert is_held
+    assert [path.name for path in tmp_path.iterdir()] == ["docs.lock"]
+    assert not build_lock.is_held(folder)
 
 
 def test_builds_at_the_same_time_leave_one_site(tmp_path: Path) -> None:
@@ -39,7 +41,8 @@ def test_builds_at_the_same_time_leave_one_site(tmp_path: Path) -> None:
             draft.mkdir()
             (draft / "index.html").write_text(name)
             try:
-                build._replace(folder, draft)
+                with build_lock.hold_lock(folder):
+                    build._replace(folder, draft)
             except OSError as error:
                 failed.append(error)
 

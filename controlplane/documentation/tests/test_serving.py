@@ -3,11 +3,13 @@
 import asyncio
 import gzip
 import json
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from controlplane.documentation.manifest import NAME, hash_scripts, write_manifest
+from controlplane.documentation import build_lock, serving
+from controlplane.documentation.manifest import NAME, hash_scripts, read_manifest, write_manifest
 from controlplane.documentation.serving import DocumentationSite
 
 SCRIPT = "var a = 1;"
@@ -41,6 +43,26 @@ class Response:
 
 def request(folder: Path, path: str, method: str = "GET", **headers: str) -> Response:
     """Send a request to the site; a path that isn't the site's gets status 299."""
+
+    async def behind(_scope: dict, _receive: object, send: object) -> None:
+        await send({"type": "http.response.start", "status": 299, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    pages = {True: "building", False: "run make docs"}
+    site = DocumentationSite(behind, folder, pages.__getitem__)
+    names = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
+    start, body = asyncio.run(ask(site, path, method, names))
+    found = {name.decode(): value.decode() for name, value in start["headers"]}
+    return Response(start["status"], found, body["body"])
+
+
+async def ask(
+    site: DocumentationSite,
+    path: str,
+    method: str = "GET",
+    headers: Sequence[tuple[bytes, bytes]] = (),
+) -> list[dict]:
+    """Return the ASGI messages of the response."""
     sent: list[dict] = []
 
     async def send(message: dict) -> None:
@@ -49,17 +71,8 @@ def request(folder: Path, path: str, method: str = "GET", **headers: str) -> Res
     async def receive() -> dict:
         return {"type": "http.request"}
 
-    async def behind(_scope: dict, _receive: object, send: object) -> None:
-        await send({"type": "http.response.start", "status": 299, "headers": []})
-        await send({"type": "http.response.body", "body": b""})
-
-    site = DocumentationSite(behind, folder, lambda: "run make docs")
-    names = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
-    scope = {"type": "http", "path": path, "method": method, "headers": names}
-    asyncio.run(site(scope, receive, send))
-    start, body = sent
-    found = {name.decode(): value.decode() for name, value in start["headers"]}
-    return Response(start["status"], found, body["body"])
+    await site({"type": "http", "path": path, "method": method, "headers": headers}, receive, send)
+    return sent
 
 
 @pytest.mark.parametrize(
@@ -158,3 +171,55 @@ def test_a_site_that_was_not_built_says_how(tmp_path: Path) -> None:
 
     assert response.status == 404
     assert response.body == b"run make docs"
+
+
+def test_a_site_that_is_being_built_says_so(tmp_path: Path) -> None:
+    with build_lock.hold_lock(tmp_path / "docs"):
+        building = request(tmp_path / "docs", "/docs/operate/")
+    ended = request(tmp_path / "docs", "/docs/operate/")
+
+    assert building.status == 503
+    assert building.body == b"building"
+    assert building.headers["retry-after"] == str(serving.RETRY_AFTER_SECONDS)
+    assert ended.status == 404
+
+
+def test_page_is_sent_with_the_headers_of_its_own_build(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = tmp_path / "docs.new"
+    draft.mkdir()
+    (draft / "index.html").write_text("<p>New</p>")
+    write_manifest(draft, "new sources")
+    read_bytes = Path.read_bytes
+
+    def replace_and_read(path: Path) -> bytes:
+        if path.name == "index.html" and draft.exists():
+            folder.rename(tmp_path / "docs.old")
+            draft.rename(folder)
+        return read_bytes(path)
+
+    monkeypatch.setattr(Path, "read_bytes", replace_and_read)
+
+    response = request(folder, "/docs/")
+
+    assert response.body == b"<p>New</p>"
+    assert response.headers["etag"] == read_manifest(folder).files["index.html"].etag
+
+
+def test_site_is_not_missing_while_another_one_replaces_it(folder: Path, tmp_path: Path) -> None:
+    async def never(*_arguments: object) -> None:
+        raise AssertionError
+
+    async def ask_while_replacing() -> list[dict]:
+        site = DocumentationSite(never, folder, lambda _is_building: "missing")
+        await ask(site, "/docs/")
+        away = folder.rename(tmp_path / "docs.old")
+        asking = asyncio.ensure_future(ask(site, "/docs/"))
+        await asyncio.sleep(0)
+        away.rename(folder)
+        return await asking
+
+    start, _body = asyncio.run(ask_while_replacing())
+
+    assert start["status"] == 200
