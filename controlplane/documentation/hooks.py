@@ -37,6 +37,8 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     if IS_PUBLISHED:
         config.repo_url = config.extra["repository"]
         config.extra["version"] = {"provider": "mike", "alias": True}
+    else:
+        config.extra["console_path"] = "/"
     docs = Path(config.docs_dir)
     pages = [path.relative_to(docs).as_posix() for path in docs.rglob("*.md")]
     config.nav = expand_patterns(config.nav or [], [*pages, *_generated])

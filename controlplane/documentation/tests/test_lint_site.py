@@ -47,13 +47,29 @@ def test_a_page_that_is_not_in_the_navigation_fails_the_build(tmp_path: Path) ->
     assert 'not included in the "nav" configuration:\n  - page.md' in done.stderr
 
 
-def build(folder: Path, nav: list[str]) -> subprocess.CompletedProcess[str]:
+@pytest.mark.parametrize(("variables", "is_linked"), [({}, True), ({"DOCS_PUBLISHED": "1"}, False)])
+def test_only_a_site_served_by_a_console_links_to_it(
+    tmp_path: Path, variables: dict[str, str], is_linked: bool
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text("# Page\n")
+
+    done = build(tmp_path, ["page.md", "changelog.md"], **variables)
+
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "site" / "page" / "index.html").read_text()
+    assert ('<a href="/">Open the console</a>' in page) == is_linked
+    assert ('class="md-banner"' in page) == is_linked
+
+
+def build(folder: Path, nav: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
     """Build a site with these pages, by the real site's validation and hooks."""
     config = {
         "INHERIT": str(CONFIG),
         "docs_dir": str(folder / "docs"),
         "site_dir": str(folder / "site"),
         "hooks": [str(CONFIG.parent / "hooks.py")],
+        "theme": {"custom_dir": str(CONFIG.parent / "theme")},
         "nav": nav,
         "plugins": [],
         "extra": {"api_reference": False},
@@ -63,7 +79,7 @@ def build(folder: Path, nav: list[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         command,
         cwd=ROOT,
-        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1", **variables},
         capture_output=True,
         text=True,
         timeout=60,
