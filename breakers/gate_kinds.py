@@ -15,7 +15,7 @@ from controlplane.core.gates.kinds import GATE_KINDS, GateKind
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
 from controlplane.core.gates.verdicts import evaluate_observation
-from controlplane.core.instances.exports import PRESENT_BOOT
+from controlplane.core.instances.exports import RUNNING_BOOT
 from controlplane.core.sql import fetch_all
 
 TYPE = "breaker"
@@ -37,7 +37,7 @@ _FRESH_BREAKERS = f"""
     FROM unnest(%(callers)s::text[], %(callees)s::text[]) AS wanted (caller, callee)
     JOIN breakers_dependency d ON d.caller = wanted.caller AND d.callee = wanted.callee
     JOIN breakers_breakerstate s ON s.dependency_id = d.id
-    JOIN {PRESENT_BOOT}
+    JOIN {RUNNING_BOOT}
     WHERE i.reported_at >= %(fresh)s
     GROUP BY d.id
 """  # noqa: S608
@@ -102,7 +102,7 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
     otherwise NO_DATA with the reason.
     """
     if breakers is None:
-        why = f"no instance has reported {name} within {INSTANCE_CADENCE.seconds} s"
+        why = f"no running instance has reported {name} within {INSTANCE_CADENCE.seconds} s"
         return GateAnswer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
     evidence = {
         "dependency": name,

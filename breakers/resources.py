@@ -112,7 +112,7 @@ class AcknowledgementsShape(Resource[OverrideAcknowledgement]):
         help_text="Reporting instances of the caller that apply the override."
     )
     instances = serializers.IntegerField(
-        help_text="Instances of the caller that reported within the last 30 seconds."
+        help_text="Running instances of the caller that reported within the last 30 seconds."
     )
     stragglers = serializers.ListField(
         child=serializers.CharField(),

@@ -35,10 +35,11 @@ class Straggler:
 class SwitchEffect:
     """The rollout of a switch's last change, published with the snapshot version `version`.
 
-    `instances` counts the instances that reported in the last 30 s; `applied` of them apply the
-    change. `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total`
+    `instances` counts the running instances that reported in the last 30 s; `applied` of them apply
+    the change. `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total`
     counts instances that stopped reporting within the last 5 minutes before they acknowledged the
-    change. `p50_ms` and `p99_ms` are delays after the commit, over `measured` acknowledgments.
+    change. Instances that stopped cleanly are not counted. `p50_ms` and `p99_ms` are delays after
+    the commit, over `measured` acknowledgments.
     `past_expiry` is True if clients have ended the engagement by its expiry policy.
     """
 

@@ -136,8 +136,10 @@ class BreakerRowShape(NameShape):
         STATES,
         help_text="Worst state among fresh instances, or among stale ones if none is fresh.",
     )
-    counts = CountsShape(help_text="Instances that reported within 30 s, by state.")
-    instances = serializers.IntegerField(help_text="Instances that reported within 5 minutes.")
+    counts = CountsShape(help_text="Running instances that reported within 30 s, by state.")
+    instances = serializers.IntegerField(
+        help_text="Running instances that reported within 5 minutes."
+    )
     stale = serializers.IntegerField(
         help_text="Instances that reported within 5 minutes, but not within 30 s."
     )

@@ -1,7 +1,8 @@
 """Current status of dependencies: the worst state of their breakers over all instances.
 
 An instance without a report for 30 s is stale: it is shown, but counts only if no instance is
-fresh. After 5 minutes it is ignored. Only reports of an instance's current run (boot) count.
+fresh. After 5 minutes it is ignored, and after a clean stop at once. Only reports of an instance's
+current run (boot) count.
 """
 
 from collections.abc import Collection, Sequence
@@ -15,16 +16,16 @@ from django.db.models import QuerySet
 
 from breakers.models import Dependency, Override
 from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
-from controlplane.core.instances.exports import PRESENT_BOOT
+from controlplane.core.instances.exports import RUNNING_BOOT
 from controlplane.core.sql import fetch_all
 
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
 WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
 
-# Reports by the present run (boot) of each instance that reported within 5 minutes.
+# Reports by the present run (boot) of each running instance that reported within 5 minutes.
 _REPORTS = f"""
     FROM breakers_breakerstate s
-    JOIN {PRESENT_BOOT}
+    JOIN {RUNNING_BOOT}
     WHERE i.reported_at >= %(gone)s
 """
 _COUNTS = f"""
@@ -72,7 +73,7 @@ _RANKED = f"""
                CASE s.state WHEN 'open' THEN 3 WHEN 'half_open' THEN 2 ELSE 1 END AS rank,
                i.reported_at >= %s AS fresh
         FROM breakers_breakerstate s
-        JOIN {PRESENT_BOOT}
+        JOIN {RUNNING_BOOT}
         WHERE i.reported_at >= %s
     ) reports
     GROUP BY dependency_id

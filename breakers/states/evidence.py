@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
-from controlplane.core.instances.exports import PRESENT_BOOT
+from controlplane.core.instances.exports import RUNNING_BOOT
 from controlplane.core.sql import fetch_all
 
 
@@ -27,16 +27,19 @@ class Evidence(IntEnum):
     """Every instance's last report is older than 30 s."""
     HEALTHY = 5
     UNREPORTED = 6
-    """No instance reported within 5 minutes."""
+    """No running instance reported within 5 minutes."""
 
 
 PRESENT_STATES = f"""
     SELECT s.dependency_id, s.state, i.reported_at >= %(fresh)s AS fresh
     FROM breakers_breakerstate s
-    JOIN {PRESENT_BOOT}
+    JOIN {RUNNING_BOOT}
     WHERE i.reported_at >= %(gone)s
 """  # noqa: S608
-"""Query of the breakers of instances that reported within 5 minutes; `fresh` is within 30 s."""
+"""Query of the breakers of running instances that reported within 5 minutes.
+
+`fresh` is within 30 s.
+"""
 # `state` is the worst state of the fresh instances, otherwise of the stale ones. If `ids` is not
 # null, only these dependencies are judged.
 JUDGED = f"""

@@ -33,7 +33,12 @@ def discovered(now: datetime, name: str = "core->oracle") -> Dependency:
 
 
 def instance(
-    now: datetime, name: str = "core/a1", *, config_version: int | None = None, ago: float = 1
+    now: datetime,
+    name: str = "core/a1",
+    *,
+    config_version: int | None = None,
+    ago: float = 1,
+    leaving: bool = False,
 ) -> Instance:
     """Create an instance that reported `ago` seconds before `now`."""
     return Instance.objects.create(
@@ -42,6 +47,7 @@ def instance(
         boot=uuid4(),
         reported_at=now - timedelta(seconds=ago),
         heard_at=now - timedelta(seconds=ago),
+        left_at=now - timedelta(seconds=ago) if leaving else None,
         config_version=config_version,
     )
 

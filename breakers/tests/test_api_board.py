@@ -37,6 +37,7 @@ def test_row_has_the_worst_state_and_instances_by_state(viewer):
     breaker(one, instance(now, "core/b"), "open")
     breaker(one, instance(now, "core/c", ago=60), "half_open")
     breaker(one, instance(now, "core/d", ago=400), "open")
+    breaker(one, instance(now, "core/e", leaving=True), "open")
 
     row = rows(viewer)["core->oracle"]
 
@@ -66,7 +67,7 @@ def test_row_shows_what_is_forced_and_who_obeys(viewer):
         ("open", {"core->open", "core->was-open"}),
         ("half_open", {"core->half"}),
         ("closed", {"core->closed", "core->closed-now"}),
-        ("unknown", {"core->silent", "core->gone", "core->rebooted"}),
+        ("unknown", {"core->silent", "core->gone", "core->rebooted", "core->stopped"}),
     ],
 )
 def test_filter_by_state_is_what_the_rows_say(viewer, state, expected):
@@ -81,6 +82,7 @@ def test_filter_by_state_is_what_the_rows_say(viewer, state, expected):
         "closed-now": [(fresh, "closed"), (stale, "open")],
         "silent": [],
         "gone": [(gone, "open")],
+        "stopped": [(instance(now, "core/e", leaving=True), "open")],
     }
     for callee, breakers in said.items():
         one = dependency(now, f"core->{callee}")

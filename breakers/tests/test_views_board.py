@@ -102,7 +102,7 @@ def test_silent_ones_are_counted_below_and_listed_by_their_filter():
     html = page(viewer.get("/breakers/"))
 
     assert switches_shown(html) == ["core->forced", "core->oracle"]
-    assert "2 dependencies have not reported in the last 5 minutes" in text(html)
+    assert "No running instance has reported 2 dependencies in the last 5 minutes" in text(html)
     silent = page(viewer.get("/breakers/?state=unknown"))
     assert switches_shown(silent) == ["core->forced", "core->silent"]
 

@@ -4,6 +4,7 @@ Latency metrics are labeled with the handlers' names.
 """
 
 import re
+from dataclasses import replace
 from functools import lru_cache
 from urllib.parse import parse_qs
 
@@ -91,6 +92,8 @@ async def report(state: State, call: Call) -> Response:
         raise
     state.throttle.admit(token_id, document)
     parsed = await state.ledger.parser.parse(document)
+    if call.headers.get(b"switchgear-leaving") == b"true":
+        parsed = replace(parsed, leaving=True)
     if credential and services:
         callers = (name.partition("->")[0] for name in parsed.breakers or ())
         for service in {parsed.service, *callers}:

@@ -41,7 +41,9 @@ class EffectShape(serializers.Serializer[Any]):
 
     version = serializers.IntegerField()
     applied = serializers.IntegerField(help_text="Instances that report applying the change.")
-    instances = serializers.IntegerField(help_text="Instances that reported within 30 seconds.")
+    instances = serializers.IntegerField(
+        help_text="Instances that reported within 30 seconds and have not stopped cleanly."
+    )
     stragglers = serializers.ListField(
         child=serializers.CharField(),
         help_text="Instances that have not applied it: at most 20, the furthest behind first.",

@@ -87,6 +87,28 @@ class TestMeasured:
 
         assert (effect.applied, effect.instances) == (1, 1)
 
+    @pytest.mark.parametrize("ago", [0, 40])
+    def test_proof_is_complete_after_a_rolling_deploy(self, finance, ago):
+        now = db_now()
+        for name in ("core/a2", "core/a3", "core/new"):
+            report_version(name, finance.version, now)
+        report_version("core/a1", finance.version - 1, now - timedelta(seconds=ago), leaving=True)
+
+        effect = measure_effect(finance, now)
+
+        assert effect.heading == "Applied by all 3 reporting instances"
+        assert (effect.whole, effect.silent_total, list_straggler_ids(effect)) == (True, 0, [])
+        assert find_silent_instances(finance, now) == ()
+        (listed,) = switch_list.read_resources([finance.pk]).values()
+        assert (listed["effect"]["instances"], listed["effect"]["silent_total"]) == (3, 0)
+
+    def test_instance_heard_from_after_it_left_counts(self, finance):
+        now = db_now()
+        report_version("core/a1", finance.version - 1, now, leaving=True)
+        Instance.objects.update(left_at=now - timedelta(seconds=1))
+
+        assert list_straggler_ids(measure_effect(finance, now)) == ["core/a1"]
+
     def test_new_epoch_makes_everybody_a_straggler_until_they_say_so(self, finance):
         now = db_now()
         report_version("core/a1", finance.version, now)

@@ -180,7 +180,7 @@ class Reporter:
         self._has_more = self._settings.reports
         while self._has_more:
             left = until - time.monotonic()
-            if left <= 0 or not self._send_report(left):
+            if left <= 0 or not self._send_report(left, is_final=True):
                 self.unreported += 1
                 return
             if self._has_more:
@@ -224,8 +224,10 @@ class Reporter:
                 update_clock(self._store.clock, answer)
             self._acknowledgement.record_success()
 
-    def _send_report(self, seconds: float) -> bool:
+    def _send_report(self, seconds: float, *, is_final: bool = False) -> bool:
         headers = {"Content-Type": "application/json"}
+        if is_final:
+            headers["Switchgear-Leaving"] = "true"
         self._is_urgent, self._reported_at = False, time.monotonic()
         try:
             answer = self._connection.request(

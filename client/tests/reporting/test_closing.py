@@ -56,6 +56,19 @@ def test_closing_again_does_nothing(there):
     assert len(there.reports) == 1
 
 
+def test_only_the_final_report_says_that_the_instance_leaves(there):
+    gear = client(there)
+    gear._reporter.request_report()
+    wait_until(lambda: there.reports)
+    gear.close(30)
+
+    said = [
+        asked.headers.get("switchgear-leaving") for asked in there.asked if asked.path == REPORT
+    ]
+    assert said[-1] == "true"
+    assert set(said[:-1]) == {None}
+
+
 def test_answers_stay_when_it_is_closed(there):
     there.engage("feature:chat")
     with client(there) as gear:

@@ -10,7 +10,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.sql import fetch_all
 
-from .queries import Head
+from .queries import NOT_LEFT, Head
 
 _REQUESTED_SWITCHES = """
     SELECT DISTINCT switch, service FROM (
@@ -29,9 +29,11 @@ _CHECKED_TOGETHER = """
 """
 INSTANCES = "core_instance i"
 """FROM item for SQL of other apps, with the columns `id`, `service`, `boot`, `reported_at`,
-`config_version` and `resilience`."""
+`config_version` and `resilience`; to leave out instances that stopped cleanly, add `NOT_LEFT`."""
 PRESENT_BOOT = f"{INSTANCES} ON i.id = s.instance AND i.boot = s.boot"
 """JOIN item for rows `s` of an instance's current boot, the latest run of its process."""
+RUNNING_BOOT = f"{PRESENT_BOOT} AND {NOT_LEFT}"
+"""JOIN item like `PRESENT_BOOT`, without instances that stopped cleanly."""
 TRIPPED = "(to_state = 'open' AND cause NOT LIKE 'override %%')"
 """SQL condition for breaker transitions that count as trips, because no override forced them.
 
@@ -47,16 +49,18 @@ _COUNTED_SLOS = """
     GROUP BY 1, 2
 """
 
-_LIVE = """
-    SELECT id FROM core_instance
-    WHERE heard_at >= %(there)s AND (id = ANY(%(names)s) OR service = ANY(%(services)s))
+_LIVE = f"""
+    SELECT id FROM core_instance i
+    WHERE heard_at >= %(there)s AND {NOT_LEFT}
+      AND (id = ANY(%(names)s) OR service = ANY(%(services)s))
     ORDER BY id
-"""
-_LIVE_OF_ALL = """
-    SELECT id FROM core_instance WHERE heard_at >= %s AND NOT starts_with(id, %s)
+"""  # noqa: S608
+_LIVE_OF_ALL = f"""
+    SELECT id FROM core_instance i
+    WHERE heard_at >= %s AND {NOT_LEFT} AND NOT starts_with(id, %s)
     ORDER BY id LIMIT %s
-"""
-_STATUSES = """
+"""  # noqa: S608
+_STATUSES = f"""
     SELECT i.id,
            CASE WHEN i.applied_epoch = %(epoch)s AND i.applied_version <= %(newest)s
                 THEN i.applied_version ELSE -1 END AS applied,
@@ -69,9 +73,10 @@ _STATUSES = """
           AND acknowledged_at >= %(since)s - interval '5 seconds'
         GROUP BY instance
     ) first ON first.instance = i.id
-    WHERE i.heard_at >= %(there)s AND (i.id = ANY(%(names)s) OR i.service = ANY(%(services)s))
+    WHERE i.heard_at >= %(there)s AND {NOT_LEFT}
+      AND (i.id = ANY(%(names)s) OR i.service = ANY(%(services)s))
     ORDER BY applied, i.id
-"""
+"""  # noqa: S608
 
 
 class CountedSlo(NamedTuple):
@@ -128,7 +133,7 @@ def load_counted_slos(since: datetime) -> list[CountedSlo]:
 def list_live_instances(
     names: Collection[str], services: Collection[str], now: datetime
 ) -> list[str]:
-    """Return the ids of live instances (heard from within 30 s), sorted.
+    """Return the ids of live instances (heard from within 30 s, not stopped cleanly), sorted.
 
     `names` are instance ids; all instances of `services` are included, too.
     """
@@ -153,8 +158,9 @@ def load_statuses(
 
     `names` are instance ids; all instances of `services` are included, too. The change, with the
     version `version`, was committed at `since`. Instances heard from at most 30 s before `since`
-    are included, and so are those that then fell silent instead of applying the change. An
-    acknowledgement up to 5 s before `since`, by clock error, is a delay of 0.
+    are included, and so are those that then fell silent instead of applying the change, but not
+    those that stopped cleanly. An acknowledgement up to 5 s before `since`, by clock error, is a
+    delay of 0.
     """
     parameters: dict[str, Any] = {
         "names": list(names),

@@ -110,7 +110,8 @@ class BreakerChanges:
         known = breakers_in(before) if same else {}
         if not same:
             self.new_boots[after.id] = report.boot
-        if before.reported_at is None or at - before.reported_at >= SILENT:
+        is_back = before.reported_at is None or at - before.reported_at >= SILENT
+        if is_back or report.leaving:
             self.changed.update(breakers_in(after))
         since = before.reported_at if same else boots.find_start(before, report, at)
         if same and not before.resilience:

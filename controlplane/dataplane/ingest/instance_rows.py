@@ -45,6 +45,7 @@ class InstanceReport:
     `checks` maps switch ids to (allowed, blocked), and `sli` SLOs to (good, total). `breakers` and
     `bulkheads` are in stored form, by dependency and by name; None if the report has no such list.
     `steps` are breaker transitions, and `dropped` is the number of transitions above the limit.
+    `leaving` is True for the final report of a process that stops.
     """
 
     service: str
@@ -61,6 +62,7 @@ class InstanceReport:
     bulkheads: Mapping[str, Mapping[str, Any]] | None = None
     steps: Sequence[ReportedTransition] = ()
     dropped: int = 0
+    leaving: bool = False
 
     @property
     def id(self) -> str:
@@ -95,6 +97,7 @@ class InstanceRow:
     applied_at: datetime | None = None
     config_version: int | None = None
     contested_at: datetime | None = None
+    left_at: datetime | None = None
     reported: Mapping[str, Any] = field(default_factory=dict)
     checks: Mapping[str, rates.Entry] = field(default_factory=dict)
     resilience: Mapping[str, Any] = field(default_factory=dict)

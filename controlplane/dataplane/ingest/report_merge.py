@@ -55,6 +55,8 @@ def merge_report(
     `contested_at`. The first report of a returning boot, or of a boot without a start time, adds no
     check counts, because they may have been added already.
 
+    A final report marks the instance as having left, until a later poll or report.
+
     The snapshot version in the report belongs to `epoch` (None without one). If this boot reported
     the same version before, the stored epoch is kept.
     """
@@ -90,13 +92,15 @@ def _merge(
         row = replace(row, applied_epoch=None, applied_version=None, applied_at=at)
     before, counted = known.get("checks", {}), known.get("sli", {})
     checks = {**before, **{key: list(n) for key, n in report.checks.items()}}
+    heard_at = max(at, row.heard_at or at)
     merged = replace(
         row,
         boot=report.boot,
         started_at=started_at,
         seq=report.seq,
         reported_at=at,
-        heard_at=max(at, row.heard_at or at),
+        heard_at=heard_at,
+        left_at=heard_at if report.leaving else None,
         config_version=report.config_version,
         reported={
             "checks": dict(list(checks.items())[-MAX_SWITCHES:]),

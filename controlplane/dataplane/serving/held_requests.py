@@ -101,7 +101,9 @@ async def hold_until_changed(
                 break
             await listener.wait(caller.limit_wait(min(remaining, pause)))
             caller.check()
-            caller.record_connected()
+            # Before it is watched, a client that has disconnected would count as connected.
+            if listener.watching is not None and not listener.gone:
+                caller.record_connected()
             if state.now() - began >= WATCH_AFTER_SECONDS:
                 listener.watch(call.receive)
                 pause = QUIET_SECONDS
@@ -150,7 +152,8 @@ async def _send_events(
         if not parts:
             quiet = max(0.0, sent_at + QUIET_SECONDS - state.now())
             await listener.wait(caller.limit_wait(quiet))
-            caller.record_connected()
+            if not listener.gone:
+                caller.record_connected()
             if state.now() - sent_at >= QUIET_SECONDS:
                 parts = (COMMENT,)
 
