@@ -101,6 +101,11 @@ def list_likely_switches(now: datetime) -> Sequence[Suggestion]:
     return [found for found in suggestions if found.switch.episode is None][:MAX_SHOWN]
 
 
+def find_busiest_switch(now: datetime) -> Switch | None:
+    """Return the switch with the most checks in the last 60 minutes, except the global one."""
+    return next((make_unregistered(key) for key in rank_keys(now) if key != GLOBAL_ID), None)
+
+
 def prepare_reasons(switch_id: str, now: datetime) -> Sequence[str]:
     local = timezone.localtime(now)
     reasons = [reason.format(at=f"{local:%H:%M %Z}") for reason in REASON_TEMPLATES]

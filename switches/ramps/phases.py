@@ -8,20 +8,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Max
+
 from controlplane.core.instances.exports import load_checking_services
 from controlplane.core.jobs.models import JobStep
 from controlplane.core.page_registry import RAMP_ERRORS, PhaseErrors
-from switches.models import Ramp
+from switches.models import Episode, Ramp
 
 BASELINE = timedelta(minutes=30)
 """Longest part of a phase before the ramp that is compared."""
+MINUTE = timedelta(minutes=1)
+"""Events are counted in whole minutes."""
 
 
 @dataclass(frozen=True)
 class RampPhase:
     """A phase from `begins` to `ends` in which `percent` of the calls were allowed.
 
-    `counts` are the bad and total events of each SLO of :attr:`RampPhases.errors`.
+    `counts` are the bad and total events of each SLO of :attr:`RampPhases.errors`. An empty phase,
+    which has no whole minute, has a `note` that says why.
     """
 
     name: str
@@ -29,6 +34,7 @@ class RampPhase:
     begins: datetime
     ends: datetime
     counts: Sequence[tuple[float, float] | None] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,16 @@ def load_phases(ramp: Ramp, now: datetime) -> RampPhases:
     """Return the phases of a ramp until `now` or its end, and the SLOs that count them."""
     steps = JobStep.objects.filter(job=ramp.job, started_at__isnull=False).order_by("index")
     ended_at = ramp.job.finished_at or now
-    phases = list_phases(ramp.episode.engaged_at, steps, ended_at)
+    engaged_at = ramp.episode.engaged_at
+    earlier = Episode.objects.filter(switch_id=ramp.switch_id, ended_at__lte=engaged_at)
+    ramps = Ramp.objects.filter(episode_id=ramp.episode_id, pk__lt=ramp.pk)
+    phases = list_phases(
+        engaged_at,
+        steps,
+        ended_at,
+        released_since=earlier.aggregate(at=Max("ended_at"))["at"],
+        blocked_since=ramps.aggregate(at=Max("job__finished_at"))["at"],
+    )
     services = load_checking_services(ramp.switch_id)
     spans = [(phase.begins, phase.ends) for phase in phases]
     errors = [one for read in RAMP_ERRORS.functions() for one in read(services, spans)]
@@ -55,18 +70,41 @@ def load_phases(ramp: Ramp, now: datetime) -> RampPhases:
 
 
 def list_phases(
-    engaged_at: datetime, steps: Iterable[JobStep], ended_at: datetime
+    engaged_at: datetime,
+    steps: Iterable[JobStep],
+    ended_at: datetime,
+    *,
+    released_since: datetime | None = None,
+    blocked_since: datetime | None = None,
 ) -> list[RampPhase]:
-    """Return the phases before, while engaged, and for each started step; `ended_at` is the end."""
+    """Return the phases before, while engaged, and for each started step; `ended_at` is the end.
+
+    The phase before begins at `released_since`, the end of the engagement before, at the earliest.
+    The engaged phase begins at `blocked_since`, the end of the episode's ramp before, at the
+    earliest. One without a whole minute after that is empty.
+    """
     rows = [(step, step.started_at) for step in steps if step.started_at is not None]
     began_at = rows[0][1] if rows else ended_at
-    engaged_from = max(engaged_at, began_at - BASELINE)
-    phases = [
-        RampPhase("Before engaging", 100, engaged_at - BASELINE, engaged_at),
-        RampPhase("Engaged", 0, engaged_from, began_at),
-    ]
+    before_from = _begin_phase(engaged_at - BASELINE, released_since, engaged_at)
+    engaged_from = _begin_phase(max(engaged_at, began_at - BASELINE), blocked_since, began_at)
+    before = RampPhase("Before engaging", 100, before_from, engaged_at)
+    engaged = RampPhase("Engaged", 0, engaged_from, began_at)
+    if released_since and before_from == engaged_at:
+        before = replace(before, note="no whole minute since the engagement before")
+    if blocked_since and engaged_from == began_at:
+        engaged = replace(engaged, note="no whole minute since the ramp before")
+    phases = [before, engaged]
     for step, started_at in rows:
         until = max(started_at, min(step.finished_at or ended_at, ended_at))
         name = f"Step {step.index + 1}"
         phases.append(RampPhase(name, step.data["percent"], started_at, until))
     return phases
+
+
+def _begin_phase(begin: datetime, earliest: datetime | None, end: datetime) -> datetime:
+    if earliest is None or earliest <= begin:
+        return begin
+    # The rest of that minute is left out: counts of a minute can't be divided.
+    begin = earliest.replace(second=0, microsecond=0)
+    begin += MINUTE if begin < earliest else timedelta()
+    return begin if begin + MINUTE <= end else end

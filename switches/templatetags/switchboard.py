@@ -15,6 +15,7 @@ from controlplane.core.instances.checked_keys import CheckedKey
 from controlplane.core.templatetags.screen import ago, at_minute, icon
 from switches.blast import SwitchBlastRadius
 from switches.check_descriptions import AFFECTS_ALL, format_rate, name_callers
+from switches.engage_suggestions import find_busiest_switch
 from switches.episodes.descriptions import END_WORDS, EXPIRY_EFFECTS
 from switches.models import Switch
 from switches.scopes import GLOBAL_ID, SCOPES, is_switch_id, join_words
@@ -34,6 +35,11 @@ def state(condition: str, detail: str = "") -> SafeString:
         icon(condition),
         f"{WORDS[condition]} {detail}".strip(),
     )
+
+
+@register.simple_tag
+def busiest_switch(now: datetime) -> Switch | None:
+    return find_busiest_switch(now)
 
 
 @register.simple_tag

@@ -180,7 +180,9 @@ class TestProposedPlan:
         assert "Same plan as the ramp of 2 Mar 14:02" in text(html)
 
     @pytest.mark.parametrize(
-        ("plan", "more"), [(IMMEDIATE, {}), (GATED, {"automatic": True})], ids=["immediate", "automatic"]
+        ("plan", "more"),
+        [(IMMEDIATE, {}), (GATED, {"automatic": True})],
+        ids=["immediate", "automatic"],
     )
     def test_immediate_plan_and_that_of_an_automatic_ramp_are_not_proposed(self, plan, more):
         ramp = start_ramp("feature:mail", plan=[*plan], by=person("approver", "ada"))

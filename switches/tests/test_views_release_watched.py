@@ -35,7 +35,10 @@ def test_plan_without_gates_says_that_nothing_stops_it_and_promises_nothing():
     [
         (["manual"], "This ramp has no gates"),
         (["slo"], "Steps 2, 3 have no gate."),
-        (["slo", "breaker", "external"], "Each step has a gate. If a gate fails, the switch is engaged again, even before the step ends."),
+        (
+            ["slo", "breaker", "external"],
+            "Each step has a gate. If a gate fails, the switch is engaged again",
+        ),
     ],
 )
 def test_plan_with_gates_says_what_they_watch(gates, notice):

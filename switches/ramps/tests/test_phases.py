@@ -2,8 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from controlplane.core.jobs.models import JobStep
-from switches.ramps.phases import list_phases
+from switches.ramps.phases import list_phases, load_phases
+from switches.ramps.tests.ramp_helpers import CHAT, engage, release
 
 ENGAGED = datetime(2026, 11, 26, 12, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -39,3 +42,43 @@ def test_ramp_that_has_not_begun_has_only_the_baseline():
     phases = list_phases(ENGAGED, [step(0, 5, None)], ENGAGED + MINUTE)
 
     assert [one.name for one in phases] == ["Before engaging", "Engaged"]
+
+
+@pytest.mark.parametrize(
+    ("released_since", "minutes"),
+    [
+        (ENGAGED - 31 * MINUTE, 30),
+        (ENGAGED - 10 * MINUTE, 10),
+        (ENGAGED - 9.5 * MINUTE, 9),
+        (ENGAGED - 0.5 * MINUTE, 0),
+        (ENGAGED, 0),
+    ],
+)
+def test_time_before_engaging_excludes_the_engagement_before(released_since, minutes):
+    (before, _) = list_phases(ENGAGED, [], ENGAGED + MINUTE, released_since=released_since)
+
+    assert (before.begins, before.ends) == (ENGAGED - minutes * MINUTE, ENGAGED)
+    assert before.note == ("" if minutes else "no whole minute since the engagement before")
+
+
+def test_engaged_phase_excludes_the_ramp_before():
+    began, aborted = ENGAGED + 20 * MINUTE, ENGAGED + 12 * MINUTE
+
+    (_, engaged, _) = list_phases(ENGAGED, [step(0, 5, began)], began, blocked_since=aborted)
+
+    assert (engaged.begins, engaged.ends) == (aborted, began)
+
+
+@pytest.mark.django_db
+def test_phases_of_a_second_engagement_begin_after_the_first():
+    engage(CHAT, ENGAGED)
+    release(CHAT, ENGAGED + 5 * MINUTE, mode="immediate")
+    engage(CHAT, ENGAGED + 10 * MINUTE)
+    release(CHAT, ENGAGED + 12 * MINUTE)
+    engage(CHAT, ENGAGED + 14 * MINUTE)
+    ramp = release(CHAT, ENGAGED + 18 * MINUTE).ramp
+
+    before, engaged, _ = load_phases(ramp, ENGAGED + 19 * MINUTE).phases
+
+    assert (before.begins, before.ends) == (ENGAGED + 5 * MINUTE, ENGAGED + 10 * MINUTE)
+    assert (engaged.begins, engaged.ends) == (ENGAGED + 14 * MINUTE, ENGAGED + 18 * MINUTE)

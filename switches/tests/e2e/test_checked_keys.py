@@ -54,6 +54,18 @@ def test_palette_finds_a_key_that_is_only_checked_and_engages_it(desks):
     expect(page.locator("#blast-said")).to_contain_text("1 instance of 1 service")
 
 
+def test_first_steps_offer_to_engage_a_key_that_a_service_checks(desks):
+    report_checks("core/1", "segment:legal", at=db_now(), per_second=5)
+    page = desks.open_desk(person("operator")).open("/first-steps/")
+    step = page.locator("#step-switch")
+    expect(step).to_contain_text("Services check segment:legal most often.")
+
+    step.get_by_role("link", name="Engage segment:legal").click()
+
+    expect(page.locator("#dialog").get_by_label("Key", exact=True)).to_have_value("legal")
+    expect(page.locator("#blast-said")).to_contain_text("1 instance of 1 service")
+
+
 def test_key_that_nobody_checks_is_marked_before_it_is_engaged(desks):
     report_checks("core/1", "segment:legal", at=db_now(), per_second=5)
     page = desks.open_desk(person("operator")).open("/audit/")

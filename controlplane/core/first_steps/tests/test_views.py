@@ -13,6 +13,7 @@ from controlplane.core.first_steps.models import FirstStepsState
 from controlplane.core.first_steps.tests.test_evidence import add_instance
 from controlplane.core.page_registry import FIRST_STEPS, FirstStepEvidence
 from switches.tests.browsers import Tags, browser_as, engaged, page, text
+from switches.tests.instances import report_checks
 
 pytestmark = pytest.mark.django_db
 PAGE = "/first-steps/"
@@ -99,6 +100,18 @@ def test_each_role_sees_what_it_may_do_and_who_does_the_rest(role, present, abse
 
     assert all(one in html for one in present)
     assert not any(one in html for one in absent)
+
+
+def test_busiest_checked_switch_is_suggested():
+    now = db_now()
+    report_checks("core/a1", "feature:mail", at=now, per_second=5)
+    report_checks("core/a2", "segment:legal", "global:all", at=now, per_second=50)
+
+    html = get_page("operator", PAGE)
+
+    assert "Services check segment:legal most often." in text(html)
+    assert "/api/v1/switches/segment/legal/engage" in html
+    assert "feature:chat" not in html
 
 
 def test_complete_guide_is_gone_and_looks_for_nothing_again(all_done):
