@@ -13,7 +13,9 @@ from controlplane.core.sql import fetch_all
 
 from . import message_facts
 from .models import Override
+from .names import dependency_name, format_name
 from .states.reporting_counts import ReportingCounts, load_reporting_counts
+from .templatetags.breakers import MODES
 
 MAX_ROWS = 50
 CLOCKS_DIFFER = timedelta(hours=1)
@@ -113,7 +115,7 @@ def overrides_section(start: datetime, end: datetime, now: datetime) -> ReportSe
 def _trip_row(row: tuple[Any, ...]) -> ReportRow:
     caller, callee, criticality, trips, instances, longest, last_at = row
     cells = {
-        "dependency": f"{caller}->{callee}",
+        "dependency": format_name(dependency_name(caller, callee)),
         "criticality": criticality,
         "trips": trips,
         "instances": instances,
@@ -139,8 +141,8 @@ def _trips_in_words(
     times = "once" if trips == 1 else f"{trips:,} times"
     several = "1 dependency" if total == 1 else f"{total:,} dependencies"
     return (
-        f"Breakers of {several} opened {times}; the longest, of {longest_of}, stayed open for"
-        f" {format_readable(max(longest, timedelta()))}."
+        f"Breakers of {several} opened {times}; the longest, of {format_name(longest_of)}, stayed"
+        f" open for {format_readable(max(longest, timedelta()))}."
     )
 
 
@@ -156,8 +158,8 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
     reason = one.reason.strip()
     cut = len(reason) > MAX_REASON_LENGTH
     cells = {
-        "dependency": one.dependency.name,
-        "mode": one.mode,
+        "dependency": format_name(one.dependency.name),
+        "mode": MODES[one.mode][0],
         "set_by": one.set_by,
         "set_at": timestamp(one.set_at),
         "stood_seconds": round(max(lasted, timedelta()).total_seconds()),

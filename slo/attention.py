@@ -116,8 +116,10 @@ def _build_alerts_item(
     return AttentionItem(
         kind="slo_alert",
         severity=worst.severity,
-        title=_with_arrows(groups.describe_group(members) if is_group else worst.summary),
-        detail=_with_arrows(" ".join(filter(None, detail))),
+        title=notifications.format_names(
+            groups.describe_group(members) if is_group else worst.summary
+        ),
+        detail=notifications.format_names(" ".join(filter(None, detail))),
         path=notifications.group_list_path(worst.group_id) if is_group else path,
         since=min(now, *(one.opened_at for one in members)),
         actions=(
@@ -146,10 +148,6 @@ def _build_gap_item(
         path=notifications.slo_path(status.slo),
         since=min(status.since, now),
     )
-
-
-def _with_arrows(text: str) -> str:
-    return text.replace("->", " → ")
 
 
 @attention_rows(42, _find_unread_sources)

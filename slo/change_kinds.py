@@ -18,7 +18,6 @@ from controlplane.core.audit.change_feed import (
 from controlplane.core.threshold_metrics import THRESHOLD_METRICS
 from slo.alerts import notifications
 from slo.models import Alert, Slo
-from slo.templatetags.alerts import arrows
 
 MAX_RELATED = 1000
 MAX_READ = 500
@@ -74,7 +73,7 @@ def list_alert_starts(
                 row.opened_at,
                 row.resolved_at,
                 row.severity,
-                arrows(row.summary),
+                notifications.format_names(row.summary),
                 notifications.alert_path(row),
             )
         )

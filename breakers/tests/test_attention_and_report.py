@@ -184,10 +184,11 @@ def test_the_report_counts_trips_and_how_long_the_longest_was_open():
 
     assert (
         section.summary
-        == "Breakers of 1 dependency opened 3 times; the longest, of core->oracle, stayed open for"
+        == "Breakers of 1 dependency opened 3 times; the longest, of core → oracle, stayed open for"
         " 4 min. 1 of 1 was not reporting, 1 of them critical."
     )
     (row,) = section.rows
+    assert row.cells["dependency"] == "core → oracle"
     assert row.cells["trips"] == 3
     assert row.cells["instances"] == 1
     assert row.cells["longest_open_seconds"] == 240
@@ -229,7 +230,7 @@ def test_the_longest_and_the_gravest_count_beyond_the_rows_that_are_shown():
     assert (len(section.rows), section.total, section.tone) == (50, 51, "warn")
     assert (
         section.summary
-        == "Breakers of 51 dependencies opened 101 times; the longest, of zebra->last, stayed open"
+        == "Breakers of 51 dependencies opened 101 times; the longest, of zebra → last, stayed open"
         " for 1 h. 51 of 51 were not reporting, 1 of them critical."
     )
 
@@ -259,8 +260,12 @@ def test_the_report_lists_overrides_by_how_long_they_stood():
 
     section = report.overrides_section(START, END, NOW)
 
-    shown = [(row.cells["dependency"], row.cells["ended"]) for row in section.rows]
-    assert shown == [("core->oracle", "in force"), ("core->vision", "expired")]
+    columns = ("dependency", "mode", "ended")
+    shown = [tuple(row.cells[name] for name in columns) for row in section.rows]
+    assert shown == [
+        ("core → oracle", "Forced closed", "in force"),
+        ("core → vision", "Disabled", "expired"),
+    ]
     assert section.rows[1].cells["stood_seconds"] == 2 * 3600
     assert section.summary == (
         "2 overrides in force this week, 1 still in force; 1 for more than a day."

@@ -51,6 +51,11 @@ def send_notifications(now: datetime, *, except_kind: str = "") -> None:
     )
 
 
+def format_names(text: str) -> str:
+    """Return a text with dependencies named as on screens: `core → oracle` for `core->oracle`."""
+    return text.replace("->", " → ")
+
+
 def alert_subject(alert: Alert) -> str:
     """Return `alert:<id>`, which identifies an alert in escalations, holds and the audit trail."""
     return f"{ALERT_PREFIX}{alert.pk}"

@@ -64,6 +64,18 @@ def test_every_heading_is_there_in_order(now):
     assert "| Item | Owner | Due | State |" in text
 
 
+def test_dependency_is_named_as_on_screens(now):
+    about = "core->oracle"
+    summary = f"breaker of {about} is open"
+    one = alert(now, subject=about, summary=summary, evidence={"dependency": about})
+
+    text = draft.write_draft(one, now)
+
+    assert text.startswith("# Postmortem: breaker of core → oracle is open")
+    assert "- dependency: core → oracle" in text
+    assert r"-\>" not in text
+
+
 def test_summary_says_when_it_began_and_was_over_and_how_bad_it_was(now):
     one = alert(now)
 
@@ -116,7 +128,7 @@ def test_timeline_has_alert_calls_acknowledgement_and_audit_trail_in_order(now):
         "Resolved",
         "segment",
     ]
-    assert r"core-\>oracle: override set (by user:olga): before it began" in said[0]
+    assert "core → oracle: override set (by user:olga): before it began" in said[0]
     assert "I am on it" in said[3]
     assert "session" not in text
     assert "long before" not in text

@@ -74,3 +74,13 @@ class Trip(models.Model):
 
     def __str__(self) -> str:
         return f"{self.source} → {self.switch} ({self.outcome})"
+
+
+OUTCOME_WORDS = {
+    "tripped": "Tripped",
+    "duplicate": "Repeat",
+    "engaged": "Already engaged",
+    "person": "Escalated",
+    "refused": "Refused",
+}
+"""Words of screens and reports for the outcomes of trips."""

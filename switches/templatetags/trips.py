@@ -8,6 +8,7 @@ from typing import Any
 from django import template
 
 from controlplane.core import durations
+from switches.models.trip import OUTCOME_WORDS
 from switches.templatetags.ramps import render_state
 
 register = template.Library()
@@ -16,11 +17,11 @@ MAX_SHOWN_EVIDENCE_LENGTH = 8000  # characters; the API has all of it
 
 # outcome → icon, word, tone
 OUTCOMES = {
-    "tripped": ("trip", "Tripped", "engaged"),
-    "duplicate": ("copy", "Repeat", "quiet"),
-    "engaged": ("engaged", "Already engaged", "quiet"),
-    "person": ("person", "Escalated", "pending"),
-    "refused": ("close", "Refused", "quiet"),
+    "tripped": ("trip", OUTCOME_WORDS["tripped"], "engaged"),
+    "duplicate": ("copy", OUTCOME_WORDS["duplicate"], "quiet"),
+    "engaged": ("engaged", OUTCOME_WORDS["engaged"], "quiet"),
+    "person": ("person", OUTCOME_WORDS["person"], "pending"),
+    "refused": ("close", OUTCOME_WORDS["refused"], "quiet"),
 }
 
 

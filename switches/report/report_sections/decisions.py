@@ -10,6 +10,7 @@ from django.db.models.functions import Coalesce
 from controlplane.core.approvals.models import Approval
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
 from switches.models import Trip
+from switches.models.trip import OUTCOME_WORDS
 from switches.report.section_rows import (
     MAX_ROWS,
     build_section,
@@ -48,7 +49,7 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
         f"{waiting:,} escalated to a person.",
         empty="No automatic trips.",
         policy=lambda row: row["policy__trigger"] or "none matched",
-        outcome="outcome",
+        outcome=lambda row: OUTCOME_WORDS[row["outcome"]],
         trips="trips",
         repeated="repeated",
     )

@@ -227,8 +227,8 @@ def test_trips_approvals_and_reviews_are_counted():
         "3 automatic trips; 2 engaged a switch, 1 escalated to a person."
     )
     assert [(row["outcome"], row["trips"], row["repeated"]) for row in cells(content, "trips")] == [
-        ("tripped", 2, 4),
-        ("person", 1, 2),
+        ("Tripped", 2, 4),
+        ("Escalated", 1, 2),
     ]
     assert section(content, "approvals")["summary"] == "1 approved, 1 expired, 1 waiting."
     assert section(content, "break_glass")["summary"].startswith("1 review not signed")
