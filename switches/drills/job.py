@@ -30,8 +30,8 @@ APPLIED_WITHIN = timedelta(seconds=60)
 POLL_INTERVAL = timedelta(milliseconds=500)
 ACTOR = system_actor("drills")
 NO_INSTANCES = (
-    "No drill instance has reported in the last 30 seconds. Check that the drill instances are "
-    "running, and that they report under these names."
+    "No running drill instance has reported in the last 30 seconds. Check that the drill instances"
+    " are running, and that they report under these names."
 )
 TOO_LATE = (
     "The worker was not running when the drill ended, so its effect was not measured ({part})."

@@ -64,7 +64,7 @@ class TestPage:
         run_drill(drill, now=moment)
 
         assert "Failed" in text(get_page())
-        assert "No drill instance has reported" in text(get_page("viewer"))
+        assert "No running drill instance has reported" in text(get_page("viewer"))
 
     def test_running_one_can_be_ended(self, moment):
         drill = begin(now=moment)
