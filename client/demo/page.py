@@ -26,6 +26,7 @@ _PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 _STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _ROW = (
     '<section class="{state}"><h2>{name} <span>{now}</span></h2>'
+    "<p>Faults by HTTP: http://127.0.0.1:{port}/faults</p>"
     '<form method="post" action="/"><input type="hidden" name="service" value="{name}">{buttons}'
     "</form></section>"
 )
@@ -69,7 +70,7 @@ class Pages:
         status = self._gear.status()
         version = "no" if status.version is None else f"{status.version}"
         rows = "".join(
-            _render_row(name, _describe_fault(port)) for name, port in self._ports.items()
+            _render_row(name, port, _describe_fault(port)) for name, port in self._ports.items()
         )
         all_closed = all(policy.breaker.state == "closed" for policy in self._policies)
         content = _PAGE.format(
@@ -98,14 +99,14 @@ class Pages:
         return ServiceResponse(303, "", {"Location": "/"})
 
 
-def _render_row(name: str, now: str) -> str:
+def _render_row(name: str, port: int, now: str) -> str:
     buttons = "".join(
         _BUTTON.format(value=value, words=escape(words))
         for value, (words, _) in BUTTONS.items()
         if ONLY.get(value, name) == name
     )
     state = "well" if now == _WELL else "ill"
-    return _ROW.format(name=name, state=state, now=escape(now), buttons=buttons)
+    return _ROW.format(name=name, port=port, state=state, now=escape(now), buttons=buttons)
 
 
 def _render_call(policy: Policy) -> str:

@@ -280,6 +280,12 @@ def test_the_page_has_its_stylesheet(three: World) -> None:
     assert "color-scheme: light dark;" in response.read().decode()
 
 
+def test_the_page_shows_the_address_for_faults_of_each_service(three: World) -> None:
+    page = page_of(three.ports["core"])
+
+    assert all(f"http://127.0.0.1:{port}/faults" in page for port in three.ports.values())
+
+
 def page_of(port: int) -> str:
     connection = HTTPConnection("127.0.0.1", port, timeout=20)
     connection.request("GET", "/")
