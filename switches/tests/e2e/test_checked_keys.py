@@ -58,6 +58,7 @@ def test_first_steps_offer_to_engage_a_key_that_a_service_checks(desks):
     report_checks("core/1", "segment:legal", at=db_now(), per_second=5)
     page = desks.open_desk(person("operator")).open("/first-steps/")
     step = page.locator("#step-switch")
+    step.locator("summary").click()
     expect(step).to_contain_text("Services check segment:legal most often.")
 
     step.get_by_role("link", name="Engage segment:legal").click()
