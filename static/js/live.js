@@ -156,9 +156,15 @@ function announceChanges(before, after) {
     setTimeout(() => element?.classList.remove("just-changed"), 2500);
   }
   for (const [id, step] of after.reached) {
-    if ((before.reached.get(id) ?? step) !== step) found.push(document.getElementById(`${id}-said`).textContent);
+    if ((before.reached.get(id) ?? step) !== step) found.push(readText(document.getElementById(`${id}-said`)));
   }
   if (found.length) announceBatched(found.slice(0, 3).join("; "));
+}
+
+// Return an element's text without the line breaks and indentation of its markup.
+/** @param {HTMLElement} element */
+function readText(element) {
+  return element.textContent.replace(/\s+/g, " ").trim();
 }
 
 /* --- freshness */

@@ -48,6 +48,9 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
     expect(page.locator(".toast").last).to_contain_text("Ramp aborted: segment:finance is engaged")
     expect(page.locator(".switch-head .state")).to_have_text("Engaged")
     expect(panel).to_contain_text("on the console.")
+    announcer = page.locator("#announcer")
+    expect(announcer).to_contain_text("Aborted")
+    assert not re.search(r"\s\s|\s;", announcer.text_content())
     assert Episode.objects.get().allow_percent == 0
 
 
