@@ -27,6 +27,7 @@ def queue_names() -> list[str]:
 
 def queue_lengths() -> Mapping[str, int]:
     """Return the number of waiting messages by Celery queue; raise `RedisError` or TimeoutError."""
+    queue_names()  # Imports all ticks the first time, which must not use up the time of Redis.
     return _queue_lengths.result()
 
 
