@@ -36,7 +36,7 @@ STATES = {
 RELATIONS = {"up": "affected by its failure", "down": "needed by it"}
 # mode → word, description
 MODES = {
-    "forced_open": ("Forced open", "Every call is rejected at once and takes the fallback."),
+    "forced_open": ("Forced open", "Every call is rejected immediately and takes the fallback."),
     "forced_closed": ("Forced closed", "Every call is sent, however many fail."),
     "disabled": ("Disabled", "Every call is sent; the breaker counts nothing."),
     "metrics_only": ("Metrics only", "Every call is sent and counted; the breaker never opens."),
@@ -83,7 +83,6 @@ for _name, _filter in (
     ("fallback_word", lambda mode: FALLBACK_WORDS.get(mode, mode)),
     ("kind_icon", lambda kind: KIND_ICONS.get(kind, "unknown")),
     ("replace_underscores", lambda name: name.replace("_", " ")),
-    ("minutes_long", lambda count: durations.format_readable(timedelta(minutes=count))),
     ("hop_words", differences.hop_line),
 ):
     register.filter(_name, _filter)

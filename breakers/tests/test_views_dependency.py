@@ -112,6 +112,18 @@ def test_counters_of_the_hour_and_amplification_are_told():
     assert "Rejected5025 %" in page_text.replace(" 50", "50").replace("50 25", "5025")
 
 
+def test_day_counts_the_minutes_with_an_open_breaker():
+    now = db_now()
+    row = dependency("core->oracle", now)
+    minute(row, now, 3, worst=3)
+    minute(row, now, 4, worst=3)
+
+    page_text = text(page(browser_as("viewer").get(PATH)))
+
+    assert "open in 2 of 1,440 minutes" in page_text
+    assert "half-open never" in page_text
+
+
 def test_change_of_the_policy_stands_as_a_difference():
     now = db_now()
     dependency("core->oracle", now, timeout_ms=60_000)

@@ -100,12 +100,12 @@ def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     last_hour = [one for one in minutes if one.minute > this_minute - timedelta(minutes=60)]
     bands = history.build_bands(minutes, first, DAY_MINUTES)
     hour = history.sum_counts(last_hour)
-    lasting = {
+    minutes_in = {
         state: sum(band.length for band in bands if band.state == state) for state in history.WORST
     }
     return {
         "bands": history.coarsen_bands(bands, STRIP_MINUTES),
-        "lasting": lasting,
+        "minutes_in": minutes_in,
         "ticks": [
             this_minute - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)
         ],
