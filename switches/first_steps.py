@@ -7,20 +7,18 @@ from django.urls import reverse
 from controlplane.core.actors import label_of
 from controlplane.core.page_registry import FIRST_STEPS, FirstStep, FirstStepEvidence
 from switches.episodes import live_drills
-from switches.models import Drill, Episode, Switch
+from switches.models import Drill, Episode
 
 
 def find_first_switch(_now: datetime) -> FirstStepEvidence | None:
-    """Return the switch that was engaged first, else the one that was registered first."""
+    """Return the switch that was engaged first."""
     episode = Episode.objects.order_by("id").first()
-    if episode is not None:
-        who = label_of(episode.engaged_by_type, episode.engaged_by_name)
-        text = f"{episode.switch_id} was engaged by {who}"
-        return _build_evidence(episode.switch_id, text, episode.engaged_at)
-    switch = Switch.objects.order_by("registered_at").first()
-    if switch is None:
+    if episode is None:
         return None
-    return _build_evidence(switch.pk, f"{switch.pk} was registered", switch.registered_at)
+    who = label_of(episode.engaged_by_type, episode.engaged_by_name)
+    text = f"{episode.switch_id} was engaged by {who}"
+    path = reverse("switch_page", args=episode.switch_id.split(":", 1))
+    return FirstStepEvidence(text, episode.engaged_at, path)
 
 
 def find_passed_drill(_now: datetime) -> FirstStepEvidence | None:
@@ -33,10 +31,6 @@ def find_passed_drill(_now: datetime) -> FirstStepEvidence | None:
     instances = "1 instance" if count == 1 else f"{count:,} instances"
     text = f"The drill of {drill.switch_id} passed on {instances}"
     return FirstStepEvidence(text, drill.job.finished_at, reverse("drills_page"))
-
-
-def _build_evidence(switch_id: str, text: str, at: datetime) -> FirstStepEvidence:
-    return FirstStepEvidence(text, at, reverse("switch_page", args=switch_id.split(":", 1)))
 
 
 FIRST_STEPS.register(

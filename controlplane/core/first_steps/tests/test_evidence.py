@@ -77,13 +77,10 @@ def test_engaged_switch_is_evidence_with_its_person(now):
     assert evidence.path == "/switches/feature/chat/"
 
 
-def test_registered_switch_is_evidence(now):
+def test_registered_switch_is_no_evidence(now):
     Switch.objects.create(id="feature:chat", scope="feature", key="chat", registered_at=now)
 
-    evidence = find_first_switch(now)
-
-    assert evidence is not None
-    assert evidence.text == "feature:chat was registered"
+    assert find_first_switch(now) is None
 
 
 @pytest.mark.parametrize("state", ["pending", "failed", "superseded"])
