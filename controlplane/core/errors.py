@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 NO_DATABASE = (
     "The database does not respond. Check whether a change was made before you repeat it; with the "
-    "same Idempotency-Key you can repeat it at once."
+    "same Idempotency-Key you can repeat it immediately."
 )
 """Detail of a 503 after which it is unknown whether the change was committed."""
 

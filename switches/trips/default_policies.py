@@ -27,7 +27,7 @@ _POLICIES: tuple[dict[str, Any], ...] = (
             "*phishing*",
         ],
         "gate": "person",
-        "response": "Stop everything at once",
+        "response": "Stop everything immediately",
     },
     {
         "trigger": "data-leak",
@@ -43,7 +43,7 @@ _POLICIES: tuple[dict[str, Any], ...] = (
             "*gdpr*",
         ],
         "gate": "person",
-        "response": "Escalate at once",
+        "response": "Escalate immediately",
     },
     {
         "trigger": "policy-violation",

@@ -113,7 +113,7 @@ def build_decision_view(
 
 ApproveView = build_decision_view(
     services.approve,
-    "Approve a request and carry it out at once; requires a second, signed-in approver.",
+    "Approve a request and carry it out immediately; requires a second, signed-in approver.",
     confirm=True,
 )
 DenyView = build_decision_view(

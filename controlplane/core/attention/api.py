@@ -23,7 +23,7 @@ class AttentionActionShape(serializers.Serializer[AttentionAction]):
     path = serializers.CharField(help_text="Console path of the action's form or page.")
     method = serializers.ChoiceField(
         (DIALOG, POST, LINK),
-        help_text="`dialog`: a form to fill in; `post`: done at once; `link`: a page to read.",
+        help_text="`dialog`: a form to fill in; `post`: done immediately; `link`: a page to read.",
     )
     permission = serializers.CharField(help_text="The scope or the power that it takes.")
 

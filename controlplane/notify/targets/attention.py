@@ -118,7 +118,7 @@ def _silent_severity(severity: str, ladder: list[Rung], since: datetime) -> Atte
 def _silent_target(rungs: list[tuple[str, Rung]]) -> AttentionItem:
     target, why = rungs[0][1].step.target, rungs[0][1].reach.why
     steps = ", ".join(
-        f"{severity} " + (f"after {rung.after}" if rung.after else "at once")
+        f"{severity} " + (f"after {rung.after}" if rung.after else "immediately")
         for severity, rung in rungs
     )
     return AttentionItem(
