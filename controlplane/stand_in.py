@@ -33,11 +33,12 @@ _NO_SITE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
+<meta http-equiv="refresh" content="5">
 <title>Documentation {state} · Switchgear</title>
 </head>
 <body>
 <h1>The documentation is {state}</h1>
-<p>The console is starting. Reload this page in a minute.</p>
+<p>The console is starting. This page reloads every 5 seconds.</p>
 </body>
 </html>
 """

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from django.template.loader import render_to_string
 
 from controlplane.documentation import build_lock, serving
 from controlplane.documentation.manifest import NAME, hash_scripts, read_manifest, write_manifest
@@ -223,3 +224,11 @@ def test_site_is_not_missing_while_another_one_replaces_it(folder: Path, tmp_pat
     start, _body = asyncio.run(ask_while_replacing())
 
     assert start["status"] == 200
+
+
+@pytest.mark.parametrize(("is_building", "state"), [(True, "being built"), (False, "not built")])
+def test_title_and_heading_of_the_missing_site_agree(is_building, state):
+    page = render_to_string("docs_missing.html", {"is_building": is_building})
+
+    assert f"<title>Documentation {state} · Switchgear</title>" in page
+    assert f"The documentation is {state}</h1>" in page

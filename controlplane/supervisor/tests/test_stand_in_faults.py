@@ -39,12 +39,17 @@ def kept(data: Path) -> Path:
 
 
 def status(port: int, method: str, path: str) -> int:
+    return fetch(port, method, path)[0]
+
+
+def fetch(port: int, method: str, path: str) -> tuple[int, str]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         connection.request(method, path, headers={"X-API-Key": TOKEN})
-        return connection.getresponse().status
+        response = connection.getresponse()
+        return response.status, response.read().decode()
     except OSError:
-        return 0
+        return 0, ""
     finally:
         connection.close()
 
@@ -65,6 +70,9 @@ def test_services_are_answered_from_the_copy_while_migrations_run(kept: Path) ->
         assert status(run.port, "GET", "/api/v1/snapshot") == 200
         assert status(run.port, "GET", "/") == 200
         assert status(run.port, "GET", "/docs/recover/") == 200
+        missing, page = fetch(run.port, "GET", "/docs/missing/")
+        assert missing == 404
+        assert '<meta http-equiv="refresh" content="5">' in page
         assert status(run.port, "GET", "/health/ready") == 503
         assert status(run.port, "POST", "/api/v1/switches/segment/finance/engage") == 503
         assert run.end()[0] == 0
