@@ -144,13 +144,15 @@ def _parse_account(step: str, stdout: bytes) -> dict[str, str | None]:
 
 def format_welcome(settings: Environment, account: Mapping[str, str | None]) -> str:
     """Return the text that names the address, the user and the password, or how to reset it."""
-    user, password = account.get("user") or "-", account.get("password")
-    lost = f"  Lost it?  .venv/bin/python manage.py person password {user}\n"
+    user, password, note = (account.get(key) for key in ("user", "password", "note"))
+    sign_in = f"  User      {user}\n  Password  {password or note or 'unchanged'}\n"
+    if user is None:
+        sign_in = "  Sign in as another admin; the user admin doesn't exist.\n"
+    elif not password:
+        sign_in += f"  Lost it?  .venv/bin/python manage.py person password {user}\n"
     return (
         f"\nSwitchgear is ready. Environment: {settings.name}\n\n"
         f"  URL       http://{ports.HOST}:{settings.port}/\n"
-        f"  User      {user}\n"
-        f"  Password  {password or account.get('note') or 'unchanged'}\n"
-        f"{'' if password else lost}\n"
+        f"{sign_in}\n"
         "Press Ctrl-C to stop.\n\n"
     )

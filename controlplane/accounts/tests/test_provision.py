@@ -203,5 +203,6 @@ def test_no_second_door_is_opened_where_other_admins_are():
 
     output = run()
 
-    assert output["password"] is None
+    assert output["user"] is output["password"] is None
+    assert output["note"] == "the user admin doesn't exist, but other admins do"
     assert not User.objects.filter(username="admin").exists()

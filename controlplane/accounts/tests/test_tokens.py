@@ -151,7 +151,7 @@ def test_command_prints_the_token_alone_on_the_last_line(capsys):
 
     output = capsys.readouterr()
     text = output.out.splitlines()[-1]
-    assert output.err.startswith("Created token poller, shown only once: owner ")
+    assert output.err.startswith("Created token poller (owner root, ")
     token = services.authenticate_token(text)
     assert token.owner.username == "root"
     assert token.scopes == ["audit:read", "switches:read"]
@@ -188,7 +188,7 @@ def test_command_limits_a_token_to_services(capsys):
 
     output = capsys.readouterr()
     text = output.out.splitlines()[-1]
-    assert output.err.startswith("Created token poller, shown only once: owner ")
+    assert output.err.startswith("Created token poller (owner root, ")
     assert services.authenticate_token(text).services == ["core", "gateway"]
     assert '"services":["core","gateway"]' in AuditEntry.objects.get(action="token.created").after
     call_command("token", "list")

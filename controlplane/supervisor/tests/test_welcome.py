@@ -22,3 +22,12 @@ def test_a_password_that_stays_secret_comes_with_the_command_that_resets_it() ->
 
     assert "Password  unchanged\n" in text
     assert RESET in text
+
+
+def test_without_the_user_admin_the_text_says_who_can_sign_in() -> None:
+    account = {"user": None, "password": None, "note": "…"}
+
+    text = format_welcome(environment.read_environment(), account)
+
+    assert "/\n  Sign in as another admin; the user admin doesn't exist.\n" in text
+    assert "Lost it?" not in text

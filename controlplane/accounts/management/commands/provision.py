@@ -44,7 +44,8 @@ class Command(ShellCommand):
         chosen = os.environ.get("SWITCHGEAR_ADMIN_PASSWORD", "")
         password, note = ensure_admin(chosen, db_now())
         provision.run_first_steps(db_now())
-        self.line(json.dumps({"user": ADMIN, "password": password, "note": note}))
+        user = ADMIN if User.objects.filter(username=ADMIN).exists() else None
+        self.line(json.dumps({"user": user, "password": password, "note": note}))
 
 
 @transaction.atomic
@@ -62,11 +63,11 @@ def ensure_admin(chosen_password: str, now: datetime) -> tuple[str | None, str]:
         return None, "changed after the first start"
     if chosen_password:
         _set_password(admin, chosen_password, now)
-        return None, "as in SWITCHGEAR_ADMIN_PASSWORD"
+        return None, "the one in SWITCHGEAR_ADMIN_PASSWORD"
     if admin is not None and admin.last_login is not None:
         return None, "unchanged"
     if admin is None and people.find_first_admin() is not None:
-        return None, "this user doesn't exist, but other admins do"
+        return None, "the user admin doesn't exist, but other admins do"
     password = secrets.token_urlsafe(15)
     _set_password(admin, password, now)
     return password, "new at each start until the first sign-in; shown only once"

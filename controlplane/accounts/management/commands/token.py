@@ -53,7 +53,9 @@ class Command(ShellCommand):
         for warning in tokens.describe_admin_powers(token):
             self.stderr.write(f"Warning: {warning}")
         owner = token.owner.username
-        self.stderr.write(f"Created token {token.name}, shown only once: owner {owner}, {ends}.")
+        self.stderr.write(
+            f"Created token {token.name} (owner {owner}, {ends}). It is shown only once."
+        )
         self.line(text)
 
     def list(self, options: dict[str, Any]) -> None:
