@@ -26,7 +26,7 @@ _PAGE = Path(__file__).with_name("page.html").read_text(encoding="utf-8")
 _STYLE = Path(__file__).with_name("page.css").read_text(encoding="utf-8")
 _ROW = (
     '<section class="{state}"><h2>{name} <span>{now}</span></h2>'
-    "<p>Faults by HTTP: http://127.0.0.1:{port}/faults</p>"
+    "<p>Inject faults: POST http://127.0.0.1:{port}/faults</p>"
     '<form method="post" action="/"><input type="hidden" name="service" value="{name}">{buttons}'
     "</form></section>"
 )

@@ -90,9 +90,9 @@ def list_phases(
     before = RampPhase("Before engaging", 100, before_from, engaged_at)
     engaged = RampPhase("Engaged", 0, engaged_from, began_at)
     if released_since and before_from == engaged_at:
-        before = replace(before, note="no whole minute since the engagement before")
+        before = replace(before, note="no full minute after the previous engagement")
     if blocked_since and engaged_from == began_at:
-        engaged = replace(engaged, note="no whole minute since the ramp before")
+        engaged = replace(engaged, note="no full minute after the previous ramp")
     phases = [before, engaged]
     for step, started_at in rows:
         until = max(started_at, min(step.finished_at or ended_at, ended_at))

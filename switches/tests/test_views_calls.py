@@ -85,7 +85,7 @@ def test_nothing_reported_is_said_and_not_drawn():
     seen = text(page(browser_as("viewer").get(f"{URL}calls/", headers=PART)))
 
     assert re.search(
-        r"No service has reported calls for this range until \d\d:\d\d\. Calls of a", seen
+        r"No calls reported in this range up to \d\d:\d\d\. Each minute's calls appear", seen
     )
     assert "Calls as a table" not in seen
 

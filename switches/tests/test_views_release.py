@@ -177,7 +177,7 @@ class TestProposedPlan:
         html = page(browser_as("operator").get(FEATURE))
 
         assert "10 %, 100 % in 2 steps of 5 min" in text(html)
-        assert "Same plan as the ramp of 2 Mar 14:02" in text(html)
+        assert "Same plan as an earlier ramp (2 Mar 14:02)" in text(html)
 
     @pytest.mark.parametrize(
         ("plan", "more"),

@@ -283,7 +283,7 @@ def test_the_page_has_its_stylesheet(three: World) -> None:
 def test_the_page_shows_the_address_for_faults_of_each_service(three: World) -> None:
     page = page_of(three.ports["core"])
 
-    assert all(f"http://127.0.0.1:{port}/faults" in page for port in three.ports.values())
+    assert all(f"POST http://127.0.0.1:{port}/faults" in page for port in three.ports.values())
 
 
 def page_of(port: int) -> str:

@@ -58,7 +58,7 @@ def test_time_before_engaging_excludes_the_engagement_before(released_since, min
     (before, _) = list_phases(ENGAGED, [], ENGAGED + MINUTE, released_since=released_since)
 
     assert (before.begins, before.ends) == (ENGAGED - minutes * MINUTE, ENGAGED)
-    assert before.note == ("" if minutes else "no whole minute since the engagement before")
+    assert before.note == ("" if minutes else "no full minute after the previous engagement")
 
 
 def test_engaged_phase_excludes_the_ramp_before():

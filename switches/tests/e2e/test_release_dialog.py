@@ -128,7 +128,7 @@ def test_plan_of_an_aborted_ramp_is_proposed_again_and_stays_editable(
     page = desks.open_desk(approver).open("/switches/feature/chat/")
     open_dialog(page)
     summary = page.locator("#plan-editor > summary")
-    same_plan = re.compile(r"Same plan as the ramp of \d\d:\d\d")
+    same_plan = re.compile(r"Same plan as an earlier ramp \(\d\d:\d\d\)")
     expect(summary).to_contain_text("10 %, 100 % in 2 steps, at least 3 min, 1 gate each")
     expect(summary).to_contain_text(same_plan)
 

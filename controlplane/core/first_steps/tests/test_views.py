@@ -109,7 +109,7 @@ def test_busiest_checked_switch_is_suggested():
 
     html = get_page("operator", PAGE)
 
-    assert "Services check segment:legal most often." in text(html)
+    assert "segment:legal is the switch that services check most." in text(html)
     assert "/api/v1/switches/segment/legal/engage" in html
     assert "feature:chat" not in html
 
