@@ -15,7 +15,7 @@ from controlplane.core.gates.kinds import GATE_KINDS, GateKind
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
 from controlplane.core.gates.verdicts import evaluate_observation
-from controlplane.core.instances.exports import RUNNING_BOOT
+from controlplane.core.instances.exports import UNSTOPPED_BOOT
 from controlplane.core.sql import fetch_all
 
 TYPE = "breaker"
@@ -37,7 +37,7 @@ _FRESH_BREAKERS = f"""
     FROM unnest(%(callers)s::text[], %(callees)s::text[]) AS wanted (caller, callee)
     JOIN breakers_dependency d ON d.caller = wanted.caller AND d.callee = wanted.callee
     JOIN breakers_breakerstate s ON s.dependency_id = d.id
-    JOIN {RUNNING_BOOT}
+    JOIN {UNSTOPPED_BOOT}
     WHERE i.reported_at >= %(fresh)s
     GROUP BY d.id
 """  # noqa: S608

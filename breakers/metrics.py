@@ -13,7 +13,7 @@ from controlplane.core import exposition
 from controlplane.core.compiled_query import fetch_rows
 from controlplane.core.degradation import services as degradation
 from controlplane.core.freshness import INSTANCE_CADENCE
-from controlplane.core.instances.exports import RUNNING_BOOT
+from controlplane.core.instances.exports import UNSTOPPED_BOOT
 from controlplane.core.metrics import DATABASE_METRICS
 from controlplane.core.sql import fetch_all
 
@@ -32,7 +32,7 @@ _WORST_STATES = f"""
         SELECT s.dependency_id, bool_or(s.state = 'open') AS open,
                bool_or(s.state = 'half_open') AS half_open
         FROM breakers_breakerstate s
-        JOIN {RUNNING_BOOT}
+        JOIN {UNSTOPPED_BOOT}
         WHERE i.reported_at >= %(fresh)s
         GROUP BY s.dependency_id
     ) reported ON reported.dependency_id = d.id

@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 
 from breakers.models import Dependency, Override
 from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
-from controlplane.core.instances.exports import RUNNING_BOOT
+from controlplane.core.instances.exports import UNSTOPPED_BOOT
 from controlplane.core.sql import fetch_all
 
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
@@ -25,7 +25,7 @@ WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
 # Reports by the present run (boot) of each running instance that reported within 5 minutes.
 _REPORTS = f"""
     FROM breakers_breakerstate s
-    JOIN {RUNNING_BOOT}
+    JOIN {UNSTOPPED_BOOT}
     WHERE i.reported_at >= %(gone)s
 """
 _COUNTS = f"""
@@ -73,7 +73,7 @@ _RANKED = f"""
                CASE s.state WHEN 'open' THEN 3 WHEN 'half_open' THEN 2 ELSE 1 END AS rank,
                i.reported_at >= %s AS fresh
         FROM breakers_breakerstate s
-        JOIN {RUNNING_BOOT}
+        JOIN {UNSTOPPED_BOOT}
         WHERE i.reported_at >= %s
     ) reports
     GROUP BY dependency_id

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import Any
 
 from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
-from controlplane.core.instances.exports import RUNNING_BOOT
+from controlplane.core.instances.exports import UNSTOPPED_BOOT
 from controlplane.core.sql import fetch_all
 
 
@@ -33,7 +33,7 @@ class Evidence(IntEnum):
 PRESENT_STATES = f"""
     SELECT s.dependency_id, s.state, i.reported_at >= %(fresh)s AS fresh
     FROM breakers_breakerstate s
-    JOIN {RUNNING_BOOT}
+    JOIN {UNSTOPPED_BOOT}
     WHERE i.reported_at >= %(gone)s
 """  # noqa: S608
 """Query of the breakers of running instances that reported within 5 minutes.

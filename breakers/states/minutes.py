@@ -8,7 +8,7 @@ from django.db import connection
 
 from breakers.counts import COUNTERS
 from controlplane.core.freshness import INSTANCE_CADENCE
-from controlplane.core.instances.exports import RUNNING_BOOT
+from controlplane.core.instances.exports import UNSTOPPED_BOOT
 from controlplane.core.sql import fetch_binary
 
 from .history import MinuteRow
@@ -31,7 +31,7 @@ _SAMPLE = f"""
            count(*) FILTER (WHERE s.state = 'open'),
            count(*) FILTER (WHERE s.state = 'half_open'), count(*)
     FROM breakers_breakerstate s
-    JOIN {RUNNING_BOOT}
+    JOIN {UNSTOPPED_BOOT}
     WHERE i.reported_at >= %(fresh)s
     GROUP BY s.dependency_id ORDER BY s.dependency_id
     ON CONFLICT (dependency_id, minute) DO UPDATE SET

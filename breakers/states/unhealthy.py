@@ -13,7 +13,7 @@ from typing import Any
 from breakers import names
 from breakers.models import Service
 from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
-from controlplane.core.instances.exports import RUNNING_BOOT
+from controlplane.core.instances.exports import UNSTOPPED_BOOT
 from controlplane.core.sql import fetch_all
 
 # The inner query reads the few breakers that are not closed from a partial index.
@@ -30,7 +30,7 @@ _LOOK = f"""
         SELECT s.dependency_id, s.state, s.mode = 'normal' AS normal,
                coalesce(s.since, s.changed_at) AS since, i.reported_at >= %(fresh)s AS fresh
         FROM breakers_breakerstate s
-        JOIN {RUNNING_BOOT}
+        JOIN {UNSTOPPED_BOOT}
         WHERE i.reported_at >= %(gone)s AND s.dependency_id = ANY(%(also)s::bigint[] || ARRAY(
             SELECT DISTINCT dependency_id FROM breakers_breakerstate
             WHERE state <> 'closed' AND mode = 'normal'

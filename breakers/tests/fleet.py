@@ -44,13 +44,13 @@ def reports(
     of: str = ORACLE,
     at: datetime = NOW,
     boot: UUID | None = None,
-    leaving: bool = False,
+    stopped: bool = False,
     **fields: Any,
 ) -> BreakerState:
     """An instance says how its breaker stands; the dependency is there already."""
     boot = boot or boot_of(instance)
     heard = {"reported_at": at, "heard_at": at, "boot": boot}
-    heard["left_at"] = at if leaving else None
+    heard["stopped_at"] = at if stopped else None
     Instance.objects.update_or_create(
         pk=instance, defaults={"service": instance.partition("/")[0], **heard}
     )

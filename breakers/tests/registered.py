@@ -38,7 +38,7 @@ def instance(
     *,
     config_version: int | None = None,
     ago: float = 1,
-    leaving: bool = False,
+    stopped: bool = False,
 ) -> Instance:
     """Create an instance that reported `ago` seconds before `now`."""
     return Instance.objects.create(
@@ -47,7 +47,7 @@ def instance(
         boot=uuid4(),
         reported_at=now - timedelta(seconds=ago),
         heard_at=now - timedelta(seconds=ago),
-        left_at=now - timedelta(seconds=ago) if leaving else None,
+        stopped_at=now - timedelta(seconds=ago) if stopped else None,
         config_version=config_version,
     )
 

@@ -37,7 +37,7 @@ def test_row_has_the_worst_state_and_instances_by_state(viewer):
     breaker(one, instance(now, "core/b"), "open")
     breaker(one, instance(now, "core/c", ago=60), "half_open")
     breaker(one, instance(now, "core/d", ago=400), "open")
-    breaker(one, instance(now, "core/e", leaving=True), "open")
+    breaker(one, instance(now, "core/e", stopped=True), "open")
 
     row = rows(viewer)["core->oracle"]
 
@@ -82,7 +82,7 @@ def test_filter_by_state_is_what_the_rows_say(viewer, state, expected):
         "closed-now": [(fresh, "closed"), (stale, "open")],
         "silent": [],
         "gone": [(gone, "open")],
-        "stopped": [(instance(now, "core/e", leaving=True), "open")],
+        "stopped": [(instance(now, "core/e", stopped=True), "open")],
     }
     for callee, breakers in said.items():
         one = dependency(now, f"core->{callee}")

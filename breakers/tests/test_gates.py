@@ -63,7 +63,7 @@ def test_an_instance_that_has_not_reported_since_the_question_holds():
     [
         ({"state": "half_open"}, "it is half-open in 1 of 1 instance"),
         ({"mode": "forced_closed"}, "an override hides the state in 1 of 1 instance"),
-        ({"state": "open", "leaving": True}, f"no running instance has reported {ORACLE}"),
+        ({"state": "open", "stopped": True}, f"no running instance has reported {ORACLE}"),
         ({"at": NOW - 31 * SECOND, "state": "open"}, f"no running instance has reported {ORACLE}"),
     ],
 )

@@ -31,7 +31,7 @@ def test_the_state_is_that_of_the_worst_instance_that_reports():
     reports("core/1", "open", of="core->c")
     dependency("core->silent")
     reports("core/old", "open", of="core->silent", at=NOW - 31 * SECOND)
-    reports("core/stopped", "open", of="core->a", leaving=True)
+    reports("core/stopped", "open", of="core->a", stopped=True)
 
     samples = read_samples(metrics.collect_breakers)
 

@@ -115,7 +115,7 @@ def test_a_bulkhead_is_that_of_all_instances_of_a_service_that_report():
         Instance.objects.create(
             pk=f"core/{name}", service="core", reported_at=at, resilience={"bulkheads": held}
         )
-    stopped = {"reported_at": NOW, "heard_at": NOW, "left_at": NOW}
+    stopped = {"reported_at": NOW, "heard_at": NOW, "stopped_at": NOW}
     Instance.objects.create(pk="core/a4", service="core", resilience={"bulkheads": held}, **stopped)
 
     (readings,) = rates.read_concurrency(MetricQuery("now", ">", 0.7), NOW)

@@ -92,8 +92,8 @@ async def report(state: State, call: Call) -> Response:
         raise
     state.throttle.admit(token_id, document)
     parsed = await state.ledger.parser.parse(document)
-    if call.headers.get(b"switchgear-leaving") == b"true":
-        parsed = replace(parsed, leaving=True)
+    if call.headers.get(b"switchgear-final-report") == b"true":
+        parsed = replace(parsed, is_final=True)
     if credential and services:
         callers = (name.partition("->")[0] for name in parsed.breakers or ())
         for service in {parsed.service, *callers}:

@@ -55,9 +55,9 @@ _APPLIED = _parameter(
     "The version that this instance applies, as `<epoch>.<version>`. A bare version belongs to the "
     "current epoch.",
 )
-_LEAVING = _parameter(
+_FINAL_REPORT = _parameter(
     "header",
-    "Switchgear-Leaving",
+    "Switchgear-Final-Report",
     "`true` in the final report of a process that stops: the instance no longer counts, until it "
     "polls or reports again. A header, because consoles that don't know it ignore it.",
 )
@@ -247,7 +247,7 @@ def _build_paths() -> dict[str, Any]:
             "process: 5 reports a second of an instance (bursts of 20), 500 a second of a token "
             "(bursts of 2,000).",
             _response("The report was stored, or was a duplicate.", _REPORTED),
-            _LEAVING,
+            _FINAL_REPORT,
             body=_fields_schema(REPORT),
         ),
         "/api/v1/config": _make_path(

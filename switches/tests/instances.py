@@ -20,7 +20,7 @@ def report_version(
     *,
     epoch: UUID | None = None,
     known_since: datetime = LONG_AGO,
-    leaving: bool = False,
+    stopped: bool = False,
 ) -> None:
     """Report the instance at that time, applying `version`."""
     head = Publication.objects.get()
@@ -29,7 +29,7 @@ def report_version(
         defaults={
             "service": name.partition("/")[0],
             "heard_at": at,
-            "left_at": at if leaving else None,
+            "stopped_at": at if stopped else None,
             "first_heard_at": known_since,
             "applied_epoch": None if version is None else epoch or head.epoch,
             "applied_version": version,

@@ -92,7 +92,7 @@ class TestMeasured:
         now = db_now()
         for name in ("core/a2", "core/a3", "core/new"):
             report_version(name, finance.version, now)
-        report_version("core/a1", finance.version - 1, now - timedelta(seconds=ago), leaving=True)
+        report_version("core/a1", finance.version - 1, now - timedelta(seconds=ago), stopped=True)
 
         effect = measure_effect(finance, now)
 
@@ -102,10 +102,10 @@ class TestMeasured:
         (listed,) = switch_list.read_resources([finance.pk]).values()
         assert (listed["effect"]["instances"], listed["effect"]["silent_total"]) == (3, 0)
 
-    def test_instance_heard_from_after_it_left_counts(self, finance):
+    def test_instance_heard_from_after_it_stopped_counts(self, finance):
         now = db_now()
-        report_version("core/a1", finance.version - 1, now, leaving=True)
-        Instance.objects.update(left_at=now - timedelta(seconds=1))
+        report_version("core/a1", finance.version - 1, now, stopped=True)
+        Instance.objects.update(stopped_at=now - timedelta(seconds=1))
 
         assert list_straggler_ids(measure_effect(finance, now)) == ["core/a1"]
 

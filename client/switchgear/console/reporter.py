@@ -227,7 +227,7 @@ class Reporter:
     def _send_report(self, seconds: float, *, is_final: bool = False) -> bool:
         headers = {"Content-Type": "application/json"}
         if is_final:
-            headers["Switchgear-Leaving"] = "true"
+            headers["Switchgear-Final-Report"] = "true"
         self._is_urgent, self._reported_at = False, time.monotonic()
         try:
             answer = self._connection.request(

@@ -56,14 +56,16 @@ def test_closing_again_does_nothing(there):
     assert len(there.reports) == 1
 
 
-def test_only_the_final_report_says_that_the_instance_leaves(there):
+def test_only_the_final_report_is_marked_as_final(there):
     gear = client(there)
     gear._reporter.request_report()
     wait_until(lambda: there.reports)
     gear.close(30)
 
     said = [
-        asked.headers.get("switchgear-leaving") for asked in there.asked if asked.path == REPORT
+        asked.headers.get("switchgear-final-report")
+        for asked in there.asked
+        if asked.path == REPORT
     ]
     assert said[-1] == "true"
     assert set(said[:-1]) == {None}

@@ -31,7 +31,7 @@ register_read_only(
 )
 register_read_only(
     models.Instance,
-    "id heard_at left_at applied_epoch applied_version reported_at config_version",
+    "id heard_at stopped_at applied_epoch applied_version reported_at config_version",
     order="id",
     search="=id =service",
 )

@@ -10,7 +10,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.freshness import INSTANCE_CADENCE
 from controlplane.core.sql import fetch_all
 
-from .queries import NOT_LEFT, Head
+from .queries import NOT_STOPPED, Head
 
 _REQUESTED_SWITCHES = """
     SELECT DISTINCT switch, service FROM (
@@ -29,10 +29,10 @@ _CHECKED_TOGETHER = """
 """
 INSTANCES = "core_instance i"
 """FROM item for SQL of other apps, with the columns `id`, `service`, `boot`, `reported_at`,
-`config_version` and `resilience`; to leave out instances that stopped cleanly, add `NOT_LEFT`."""
+`config_version` and `resilience`; add `NOT_STOPPED` to omit instances that stopped cleanly."""
 PRESENT_BOOT = f"{INSTANCES} ON i.id = s.instance AND i.boot = s.boot"
 """JOIN item for rows `s` of an instance's current boot, the latest run of its process."""
-RUNNING_BOOT = f"{PRESENT_BOOT} AND {NOT_LEFT}"
+UNSTOPPED_BOOT = f"{PRESENT_BOOT} AND {NOT_STOPPED}"
 """JOIN item like `PRESENT_BOOT`, without instances that stopped cleanly."""
 TRIPPED = "(to_state = 'open' AND cause NOT LIKE 'override %%')"
 """SQL condition for breaker transitions that count as trips, because no override forced them.
@@ -51,13 +51,13 @@ _COUNTED_SLOS = """
 
 _LIVE = f"""
     SELECT id FROM core_instance i
-    WHERE heard_at >= %(there)s AND {NOT_LEFT}
+    WHERE heard_at >= %(there)s AND {NOT_STOPPED}
       AND (id = ANY(%(names)s) OR service = ANY(%(services)s))
     ORDER BY id
 """  # noqa: S608
 _LIVE_OF_ALL = f"""
     SELECT id FROM core_instance i
-    WHERE heard_at >= %s AND {NOT_LEFT} AND NOT starts_with(id, %s)
+    WHERE heard_at >= %s AND {NOT_STOPPED} AND NOT starts_with(id, %s)
     ORDER BY id LIMIT %s
 """  # noqa: S608
 _STATUSES = f"""
@@ -73,7 +73,7 @@ _STATUSES = f"""
           AND acknowledged_at >= %(since)s - interval '5 seconds'
         GROUP BY instance
     ) first ON first.instance = i.id
-    WHERE i.heard_at >= %(there)s AND {NOT_LEFT}
+    WHERE i.heard_at >= %(there)s AND {NOT_STOPPED}
       AND (i.id = ANY(%(names)s) OR i.service = ANY(%(services)s))
     ORDER BY applied, i.id
 """  # noqa: S608

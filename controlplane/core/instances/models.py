@@ -11,7 +11,7 @@ class Instance(models.Model):
 
     Its id is `service/instance`, or `token:<name>` for a client that sends no instance name.
     `heard_at` and `first_heard_at` are the last and first time when the instance reported its
-    applied version, by a poll or a report. `left_at` is the `heard_at` of its final report, sent
+    applied version, by a poll or a report. `stopped_at` is the `heard_at` of its final report, sent
     when its process stopped cleanly; a later `heard_at` means that it runs again. `contested_at` is
     the last time when two processes or tokens reported under this id. `applied_epoch` and
     `applied_version` were reported at `applied_at`. Values that were never reported are None.
@@ -29,7 +29,7 @@ class Instance(models.Model):
     applied_version = models.BigIntegerField(null=True, blank=True)
     applied_at = models.DateTimeField(null=True, blank=True)
     contested_at = models.DateTimeField(null=True, blank=True)
-    left_at = models.DateTimeField(null=True, blank=True)
+    stopped_at = models.DateTimeField(null=True, blank=True)
     config_version = models.BigIntegerField(null=True, blank=True)
     reported = models.JSONField(default=dict, blank=True)
     """Last report of this boot (process run); see `controlplane.dataplane.ingest.instance_rows`."""

@@ -20,13 +20,13 @@ from controlplane.core.registered_sql import PUBLISHED_HEAD
 from controlplane.core.scopes import global_switch_id
 from controlplane.core.sql import fetch_all
 
-NOT_LEFT = "(i.left_at IS NULL OR i.left_at < i.heard_at)"
+NOT_STOPPED = "(i.stopped_at IS NULL OR i.stopped_at < i.heard_at)"
 """SQL condition: the instance `i` has not stopped cleanly, or it has made contact again since."""
 APPLIES = f"""
     SELECT id, applied_epoch, applied_version, heard_at, heard_at >= %(there)s AS there,
            CASE WHEN applied_epoch = %(epoch)s AND applied_version <= %(newest)s
                 THEN applied_version ELSE -1 END AS applied
-    FROM core_instance i WHERE heard_at >= %(gone)s AND {NOT_LEFT}
+    FROM core_instance i WHERE heard_at >= %(gone)s AND {NOT_STOPPED}
 """  # noqa: S608
 TALLY = f"SELECT there, applied, count(*) FROM ({APPLIES}) status GROUP BY there, applied"  # noqa: S608
 TALLY_AT_HEAD = """
@@ -38,7 +38,7 @@ TALLY_AT_HEAD = """
         SELECT heard_at >= head.now - %s AS there,
                CASE WHEN applied_epoch = head.epoch AND applied_version <= head.version
                     THEN applied_version ELSE -1 END AS applied
-        FROM core_instance i WHERE heard_at >= head.now - %s AND {not_left}
+        FROM core_instance i WHERE heard_at >= head.now - %s AND {not_stopped}
     ) status ON true
     GROUP BY 1, 2, 3, 4, 5, 6
 """
@@ -162,7 +162,7 @@ def count_versions_at_head() -> tuple[datetime, Head, int, VersionCounts, Versio
 
     The counts are those of :func:`count_versions`; one query reads everything.
     """
-    statement = TALLY_AT_HEAD.format(published_head=PUBLISHED_HEAD.get(), not_left=NOT_LEFT)
+    statement = TALLY_AT_HEAD.format(published_head=PUBLISHED_HEAD.get(), not_stopped=NOT_STOPPED)
     rows = fetch_all(statement, [INSTANCE_CADENCE, GONE_AFTER])
     now, epoch, version, began_version = rows[0][:4]
     return now, Head(epoch, version), began_version, *_split_counts([row[4:] for row in rows])

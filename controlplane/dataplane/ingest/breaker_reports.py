@@ -111,7 +111,7 @@ class BreakerChanges:
         if not same:
             self.new_boots[after.id] = report.boot
         is_back = before.reported_at is None or at - before.reported_at >= SILENT
-        if is_back or report.leaving:
+        if is_back or report.is_final:
             self.changed.update(breakers_in(after))
         since = before.reported_at if same else boots.find_start(before, report, at)
         if same and not before.resilience:

@@ -45,7 +45,7 @@ class InstanceReport:
     `checks` maps switch ids to (allowed, blocked), and `sli` SLOs to (good, total). `breakers` and
     `bulkheads` are in stored form, by dependency and by name; None if the report has no such list.
     `steps` are breaker transitions, and `dropped` is the number of transitions above the limit.
-    `leaving` is True for the final report of a process that stops.
+    `is_final` is True for the final report of a process that stops.
     """
 
     service: str
@@ -62,7 +62,7 @@ class InstanceReport:
     bulkheads: Mapping[str, Mapping[str, Any]] | None = None
     steps: Sequence[ReportedTransition] = ()
     dropped: int = 0
-    leaving: bool = False
+    is_final: bool = False
 
     @property
     def id(self) -> str:
@@ -97,7 +97,7 @@ class InstanceRow:
     applied_at: datetime | None = None
     config_version: int | None = None
     contested_at: datetime | None = None
-    left_at: datetime | None = None
+    stopped_at: datetime | None = None
     reported: Mapping[str, Any] = field(default_factory=dict)
     checks: Mapping[str, rates.Entry] = field(default_factory=dict)
     resilience: Mapping[str, Any] = field(default_factory=dict)

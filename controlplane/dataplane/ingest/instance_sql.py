@@ -66,14 +66,15 @@ LOCK_ROWS = """
 """
 READ_ROWS = """
     SELECT id, service, boot, started_at, seq, reported_at, heard_at, applied_epoch,
-           applied_version, applied_at, config_version, contested_at, left_at, reported::text,
+           applied_version, applied_at, config_version, contested_at, stopped_at, reported::text,
            checks::text, resilience::text
     FROM core_instance WHERE id = ANY(%s)
 """
 STORE_ROW = """
     UPDATE core_instance SET
         boot = %s, started_at = %s, seq = %s, reported_at = %s, heard_at = %s::timestamptz,
-        contested_at = %s, left_at = %s, first_heard_at = coalesce(first_heard_at, %s::timestamptz),
+        contested_at = %s, stopped_at = %s,
+        first_heard_at = coalesce(first_heard_at, %s::timestamptz),
         applied_epoch = %s, applied_version = %s, applied_at = %s, config_version = %s,
         reported = coalesce(%s::jsonb, reported), checks = coalesce(%s::jsonb, checks),
         resilience = coalesce(%s::jsonb, resilience)
@@ -191,7 +192,7 @@ async def store_rows(
         columns = [
             (
                 *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at),
-                *(row.contested_at, row.left_at, row.heard_at),
+                *(row.contested_at, row.stopped_at, row.heard_at),
                 *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
                 _dump_if_changed(before[row.id].reported, row.reported),
                 _dump_if_changed(before[row.id].checks, row.checks),

@@ -100,7 +100,7 @@ def _merge(
         seq=report.seq,
         reported_at=at,
         heard_at=heard_at,
-        left_at=heard_at if report.leaving else None,
+        stopped_at=heard_at if report.is_final else None,
         config_version=report.config_version,
         reported={
             "checks": dict(list(checks.items())[-MAX_SWITCHES:]),

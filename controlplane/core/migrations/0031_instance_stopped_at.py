@@ -8,7 +8,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name="instance",
-            name="left_at",
+            name="stopped_at",
             field=models.DateTimeField(blank=True, null=True),
         ),
     ]

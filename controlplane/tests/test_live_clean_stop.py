@@ -1,4 +1,4 @@
-"""Clients of a real web process leave with their final reports."""
+"""Clients of a real web process stop cleanly."""
 
 from collections.abc import Callable, Iterator
 
@@ -36,7 +36,7 @@ def start(console: Console, transactional_db: None) -> Iterator[Callable[[str], 
         client.close()
 
 
-def measure() -> SwitchEffect:
+def measure_only_switch() -> SwitchEffect:
     effect = measure_effect(Switch.objects.get(), db_now())
     assert effect is not None
     return effect
@@ -49,9 +49,9 @@ def test_proof_is_complete_during_a_rolling_deploy(start: Callable[[str], Switch
     start("a4")
 
     engaged("segment:finance")
-    wait_until(lambda: measure().whole, 10)
-    assert measure().heading == "Applied by all 3 reporting instances"
+    wait_until(lambda: measure_only_switch().whole, 10)
+    assert measure_only_switch().heading == "Applied by all 3 reporting instances"
 
     start("a1")
-    wait_until(lambda: measure().instances == 4, 10)
-    wait_until(lambda: measure().whole, 10)
+    wait_until(lambda: measure_only_switch().instances == 4, 10)
+    wait_until(lambda: measure_only_switch().whole, 10)

@@ -1,4 +1,4 @@
-"""An instance leaves with its final report, and counts again after a later poll or report."""
+"""An instance has stopped with its final report, and counts again after a later poll or report."""
 
 import asyncio
 import json
@@ -43,22 +43,22 @@ def merge_each(*reports: InstanceReport) -> InstanceRow:
     return found
 
 
-def has_left(found: InstanceRow) -> bool:
+def is_stopped(found: InstanceRow) -> bool:
     assert found.heard_at is not None
-    return found.left_at is not None and found.left_at >= found.heard_at
+    return found.stopped_at is not None and found.stopped_at >= found.heard_at
 
 
 @pytest.mark.parametrize(
-    ("reports", "left"),
+    ("reports", "stopped"),
     [
         ([report(1)], False),
-        ([report(1), report(2, leaving=True)], True),
-        ([report(1, leaving=True)], True),
-        ([report(1, leaving=True), report(2, leaving=True)], True),
-        ([report(2, leaving=True), report(1)], True),
-        ([report(2, leaving=True), report(2, leaving=True)], True),
-        ([report(1, leaving=True), report(1, boot=NEXT_BOOT, started_at=NOW)], False),
-        ([report(1), report(1, boot=NEXT_BOOT, started_at=NOW), report(2, leaving=True)], False),
+        ([report(1), report(2, is_final=True)], True),
+        ([report(1, is_final=True)], True),
+        ([report(1, is_final=True), report(2, is_final=True)], True),
+        ([report(2, is_final=True), report(1)], True),
+        ([report(2, is_final=True), report(2, is_final=True)], True),
+        ([report(1, is_final=True), report(1, boot=NEXT_BOOT, started_at=NOW)], False),
+        ([report(1), report(1, boot=NEXT_BOOT, started_at=NOW), report(2, is_final=True)], False),
     ],
     ids=[
         "runs",
@@ -71,28 +71,28 @@ def has_left(found: InstanceRow) -> bool:
         "final report arrives after the restart",
     ],
 )
-def test_an_instance_leaves_with_the_final_report_of_its_current_boot(
-    reports: list[InstanceReport], left: bool
+def test_final_report_of_the_current_boot_stops_the_instance(
+    reports: list[InstanceReport], stopped: bool
 ) -> None:
-    assert has_left(merge_each(*reports)) is left
+    assert is_stopped(merge_each(*reports)) is stopped
 
 
-def test_a_final_report_by_a_clock_behind_a_polls_still_leaves() -> None:
+def test_final_report_by_a_clock_behind_a_polls_stops_the_instance() -> None:
     polled = InstanceRow("core/a1", "core", heard_at=NOW + A_SECOND)
 
-    found, _ = merge_report(polled, report(1, leaving=True), NOW, EPOCH)
+    found, _ = merge_report(polled, report(1, is_final=True), NOW, EPOCH)
 
-    assert has_left(found)
+    assert is_stopped(found)
 
 
 def count_instances(clock: Clock) -> tuple[int, int]:
-    """Return the numbers of live instances and of those that stopped reporting."""
+    """Return the numbers of reporting instances and of those that stopped reporting."""
     live, silent = queries.count_versions(Head(EPOCH, 99), clock.now)
     return live.total, silent.total
 
 
 @pytest.mark.usefixtures("published")
-def test_a_poll_from_before_the_final_report_written_after_it_changes_nothing(
+def test_late_write_of_an_earlier_poll_keeps_the_stop(
     idle: Following,
 ) -> None:
     clock = Clock()
@@ -100,11 +100,11 @@ def test_a_poll_from_before_the_final_report_written_after_it_changes_nothing(
     hear(idle, early, "core/a1", "18")
     clock.later(0.01)
     with writing(idle, late):
-        idle.loop.run(late.report(report(leaving=True)))
+        idle.loop.run(late.report(report(is_final=True)))
     with writing(idle, early):
         wait_until(lambda: 18 in acks(), A_BATCH)
 
-    assert row().left_at == row().heard_at == clock.now
+    assert row().stopped_at == row().heard_at == clock.now
     assert count_instances(clock) == (0, 0)
     clock.later(60)
     assert count_instances(clock) == (0, 0)
@@ -115,36 +115,36 @@ def test_an_instance_that_polls_or_reports_again_counts_again(idle: Following) -
     clock = Clock()
     ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
-        idle.loop.run(ledger.report(report(leaving=True)))
+        idle.loop.run(ledger.report(report(is_final=True)))
         assert count_instances(clock) == (0, 0)
         clock.later(1)
         hear(idle, ledger, "core/a1", "18")
         wait_until(lambda: row().heard_at == clock.now, A_BATCH)
         assert count_instances(clock) == (1, 0)
 
-        idle.loop.run(ledger.report(report(2, leaving=True)))
+        idle.loop.run(ledger.report(report(2, is_final=True)))
         assert count_instances(clock) == (0, 0)
         idle.loop.run(ledger.report(report(3)))
         assert count_instances(clock) == (1, 0)
 
 
 @pytest.mark.usefixtures("published")
-def test_calls_of_check_and_late_reports_keep_the_time_of_leaving(idle: Following) -> None:
+def test_calls_of_check_and_late_reports_keep_the_time_of_the_stop(idle: Following) -> None:
     clock = Clock()
     ledger = InstanceLedger(clock.wall)
     with writing(idle, ledger):
-        idle.loop.run(ledger.report(report(5, leaving=True)))
-        left_at = row().left_at
+        idle.loop.run(ledger.report(report(5, is_final=True)))
+        stopped_at = row().stopped_at
         clock.later(1)
         idle.loop.run(ledger.report(report(4)))
         ledger.check_counter.record_check("core/a1", ["segment:a"], None)
         wait_until(lambda: "segment:a" in row().checks, 10)
 
-    assert row().left_at == left_at == NOW
+    assert row().stopped_at == stopped_at == NOW
 
 
-@pytest.mark.parametrize(("header", "left"), [("true", True), ("false", False), (None, False)])
-def test_the_header_marks_the_final_report(header: str | None, left: bool) -> None:
+@pytest.mark.parametrize(("header", "is_final"), [("true", True), ("false", False), (None, False)])
+def test_the_header_marks_the_final_report(header: str | None, is_final: bool) -> None:
     served = plane()
     taken = []
 
@@ -154,16 +154,19 @@ def test_the_header_marks_the_final_report(header: str | None, left: bool) -> No
 
     served.state.ledger.report = store  # No database here.
     body = {"service": "core", "instance": "a1", "boot": str(BOOT), "seq": 1}
-    headers = {"X-API-Key": REPORTER} | ({} if header is None else {"Switchgear-Leaving": header})
-    response = ask(served, "POST", "/api/v1/report", headers, content=json.dumps(body).encode())
+    mark = {} if header is None else {"Switchgear-Final-Report": header}
+    response = ask(
+        *(served, "POST", "/api/v1/report", {"X-API-Key": REPORTER} | mark),
+        content=json.dumps(body).encode(),
+    )
 
     assert response.status_code == 200
-    assert [one.leaving for one in taken] == [left]
+    assert [one.is_final for one in taken] == [is_final]
 
 
 @pytest.mark.parametrize("path", ["/api/v1/snapshot/stream", "/api/v1/snapshot?wait=20"])
 @pytest.mark.parametrize("seconds", [0.0, 0.15], ids=["at once", "while watched"])
-def test_a_client_that_hangs_up_is_not_heard_from_by_that(
+def test_disconnect_is_not_recorded_as_contact(
     monkeypatch: pytest.MonkeyPatch, path: str, seconds: float
 ) -> None:
     monkeypatch.setattr(held_requests, "WATCH_AFTER_SECONDS", 0.1)
