@@ -102,7 +102,8 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
     otherwise NO_DATA with the reason.
     """
     if breakers is None:
-        why = f"no running instance has reported {name} within {INSTANCE_CADENCE.seconds} s"
+        shown = names.format_name(name)
+        why = f"no running instance has reported {shown} within {INSTANCE_CADENCE.seconds} s"
         return GateAnswer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
     evidence = {
         "dependency": name,
@@ -163,6 +164,7 @@ KIND = GateKind(
             check_dependency,
             placeholder="core->oracle",
             options=DEPENDENCIES,
+            show=names.format_name,
         ),
     ),
     look_up=gates.find_observations,

@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from datetime import datetime
 
+from breakers import names
 from breakers.gate_kinds import DEPENDENCIES
 from breakers.models import Dependency
 from breakers.states.dependency_status import find_by_names, load_statuses
@@ -18,12 +19,13 @@ def list_dependencies(now: datetime, most: int) -> list[GateOption]:
         _, word, _ = STATES[status.state]
         is_stale = status.instances > 0 and not status.fresh
         state = f"{word}, not current" if is_stale else word
-        options.append(GateOption(status.dependency.name, state))
+        name = status.dependency.name
+        options.append(GateOption(name, state, label=names.format_name(name)))
     return options
 
 
-def find_existing(names: Collection[str]) -> set[str]:
-    return {one.name for one in find_by_names(names)}
+def find_existing(wanted: Collection[str]) -> set[str]:
+    return {one.name for one in find_by_names(wanted)}
 
 
 OPTION_LISTS.register(OptionList(DEPENDENCIES, "dependency", list_dependencies, find_existing))

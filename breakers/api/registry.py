@@ -81,7 +81,10 @@ class DependencyDetail(ApiView):
     def put(
         self, *, body: dict[str, Any], actor: Actor, now: datetime, caller: str, callee: str
     ) -> Done:
-        """Register the dependency, or replace its policy. Services are notified immediately."""
+        """Register the dependency, or replace its whole policy.
+
+        Services are notified immediately.
+        """
         for name, addressed in (("caller", caller), ("callee", callee)):
             if body.pop(name, addressed) != addressed:
                 raise InvalidInput({name: [f"Must equal {addressed}, the value in the path."]})

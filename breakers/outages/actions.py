@@ -11,6 +11,7 @@ from django.db import transaction
 
 from breakers import message_facts
 from breakers.models import Alarm, Dependency, Override
+from breakers.names import format_name
 from breakers.services import overrides
 from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
@@ -47,7 +48,7 @@ def act_on_outage(
     """Carry out the outage policy's action, record it in `alarm.evidence` and announce it."""
     trying = f" and half-open in {observed.half_open:,}" if observed.half_open else ""
     description = (
-        f"The breaker of {dependency.name} is open in {observed.open:,}{trying} of "
+        f"The breaker of {format_name(dependency.name)} is open in {observed.open:,}{trying} of "
         f"{observed.fleet:,} instances; this began more than {policy.for_seconds} s ago."
     )
     if policy.action == TRIP:
@@ -128,7 +129,8 @@ def _force_fallback(
     """
     live = Override.objects.filter(dependency=dependency, ended_at__isnull=True).first()
     if live is not None:
-        return "no breaker was forced", f"It is already {live.mode}, set by {live.set_by}."
+        mode = live.mode.replace("_", " ")
+        return "no breaker was forced", f"It is already {mode}, set by {live.set_by}."
     try:
         with transaction.atomic():
             overrides.set_override(

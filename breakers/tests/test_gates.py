@@ -3,6 +3,7 @@
 import pytest
 
 from breakers import gate_kinds as gates
+from breakers.gate_options import list_dependencies
 from breakers.tests.fleet import NOW, ORACLE, SECOND, dependency, reports
 from controlplane.core.gates import services
 from controlplane.core.gates.models import Gate
@@ -63,8 +64,11 @@ def test_an_instance_that_has_not_reported_since_the_question_holds():
     [
         ({"state": "half_open"}, "it is half-open in 1 of 1 instance"),
         ({"mode": "forced_closed"}, "an override hides the state in 1 of 1 instance"),
-        ({"state": "open", "stopped": True}, f"no running instance has reported {ORACLE}"),
-        ({"at": NOW - 31 * SECOND, "state": "open"}, f"no running instance has reported {ORACLE}"),
+        ({"state": "open", "stopped": True}, "no running instance has reported core → oracle"),
+        (
+            {"at": NOW - 31 * SECOND, "state": "open"},
+            "no running instance has reported core → oracle",
+        ),
     ],
 )
 def test_what_proves_nothing_is_no_data(report, why):
@@ -80,6 +84,15 @@ def test_what_proves_nothing_is_no_data(report, why):
 @pytest.mark.parametrize("name", ["core->nobody", "no dependency", ""])
 def test_an_unknown_name_is_no_data(name):
     assert verdict(store_question(name))[0] == "no_data"
+
+
+def test_reasons_and_options_name_the_dependency_as_screens_do():
+    dependency()
+
+    assert "has reported core → oracle within" in verdict(store_question())[1]
+    (option,) = list_dependencies(NOW, 5)
+    assert option.value == ORACLE
+    assert str(option) == "core → oracle · Not reported"
 
 
 def test_what_an_earlier_boot_said_does_not_count():

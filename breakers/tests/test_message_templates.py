@@ -42,7 +42,7 @@ def test_an_override_says_who_why_and_for_how_long():
     severity, title, lines, path = read("override.set")
 
     assert (severity, path) == ("warning", "/breakers/core/oracle/")
-    assert title == "core->oracle is overridden: forced_open"
+    assert title == "core → oracle is overridden: forced open"
     assert lines["By"] == "system:kim"
     assert lines["Reason"] == "the provider answers nonsense, INC-77"
     assert lines["For"] == "30 min"
@@ -57,7 +57,7 @@ def test_its_end_says_how_it_ended_and_what_it_was_for():
 
     _, title, lines, _ = read("override.ended")
 
-    assert title == "core->oracle is no longer overridden (forced_open: removed)"
+    assert title == "core → oracle is no longer overridden (forced open: removed)"
     assert lines["Ended by"] == "system:kim"
     assert lines["Why"] == "the provider is sound again"
     assert lines["Reason for the override"] == "the provider answers nonsense, INC-77"
@@ -74,8 +74,8 @@ def test_an_outage_says_what_was_seen_and_what_is_done():
 
     _, title, lines, _ = read("outage.acted")
 
-    assert title == "Outage of core->oracle: requested to engage segment:oracle"
+    assert title == "Outage of core → oracle: requested to engage segment:oracle"
     assert lines["Observed"] == (
-        "The breaker of core->oracle is open in 1 of 1 instances; this began more than 2 s ago."
+        "The breaker of core → oracle is open in 1 of 1 instances; this began more than 2 s ago."
     )
     assert lines["Policy"] == "trip at 50% open"

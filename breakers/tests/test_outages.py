@@ -171,7 +171,7 @@ def test_an_operators_override_stands_and_the_policy_says_so():
     watch_outages(NOW + 30 * SECOND)
 
     assert Override.objects.get().mode == "metrics_only"
-    assert "It is already metrics_only" in Alarm.objects.get(rule="outage").evidence["why"]
+    assert "It is already metrics only" in Alarm.objects.get(rule="outage").evidence["why"]
 
 
 @pytest.mark.django_db
@@ -214,7 +214,7 @@ def test_a_policy_that_is_taken_away_says_so_and_not_that_it_is_over():
 
     (message,) = list_outbox_messages("outage.over")
     notice = renderer.render(message.event, message.payload)
-    assert notice.title == "Outage of core->oracle is no longer watched"
+    assert notice.title == "Outage of core → oracle is no longer watched"
     assert notice.lines[0][1].startswith("Its outage policy was removed")
     assert TripRequest.objects.order_by("pk").last().is_over
 

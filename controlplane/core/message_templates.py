@@ -18,14 +18,15 @@ IncidentAction = Literal["trigger", "acknowledge", "resolve"]
 
 @dataclass(frozen=True)
 class MessageTemplate:
-    """The text of an event's message, with `{fact}` placeholders, and its delivery.
+    """The text of an event's message, and its delivery.
 
+    `title` has `{fact}` placeholders, or is a function of the facts that returns the title.
     `buttons` are actions for signed-in people, or a function of the facts that returns them.
     """
 
     event: str
     icon: str
-    title: str
+    title: str | Callable[[Facts], str]
     fields: tuple[Field, ...] = ()
     severity: str = "info"
     when: str = ""

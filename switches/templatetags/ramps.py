@@ -49,9 +49,11 @@ VERDICTS = {
     "waiting": ("clock", "Waiting", "pending"),
     "": ("clock", "Not checked yet", "quiet"),
 }
-# Evidence shown elsewhere on the line, or internal.
+# Evidence shown elsewhere on the line, such as in the gate's name, or internal.
 NOT_FIGURES = frozenset(
     {
+        "dependency",
+        "slo",
         "why",
         "since",
         "observed_at",

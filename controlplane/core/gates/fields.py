@@ -23,8 +23,8 @@ class GateField:
     """A field of a ramp plan or of a gate: `check` validates its JSON value.
 
     `input` is the type of its form input: `text`, `number`, or `duration` (typed as `5m`, stored in
-    seconds). `options` names the list (:data:`.options.OPTION_LISTS`) that has its values. Without
-    `default` the field is required.
+    seconds). `options` names the list (:data:`.options.OPTION_LISTS`) that has its values. `show`
+    returns the text of a value on screens and in messages. Without `default` the field is required.
     """
 
     name: str
@@ -34,6 +34,7 @@ class GateField:
     input: str = TEXT
     placeholder: str = ""
     options: str = ""
+    show: Callable[[Any], str] = str
 
     @property
     def input_name(self) -> str:

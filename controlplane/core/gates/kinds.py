@@ -59,9 +59,14 @@ def get_fields(name: str) -> tuple[GateField, ...]:
 
 
 def describe_gate(spec: Mapping[str, Any]) -> str:
-    """Return a summary of a gate, such as `breaker core->oracle`; its type for an unknown kind."""
+    """Return a summary of a gate, such as `breaker core → oracle`; its type for an unknown kind."""
     kind = GATE_KINDS.get(spec["type"])
-    return kind.summary.format_map(spec) if kind else str(spec["type"])
+    if kind is None:
+        return str(spec["type"])
+    shown = {
+        field.name: field.show(spec[field.name]) for field in kind.fields if field.name in spec
+    }
+    return kind.summary.format_map(shown)
 
 
 def document_kinds() -> list[str]:

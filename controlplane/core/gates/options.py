@@ -20,18 +20,21 @@ MAX_OPTIONS = 200
 class GateOption:
     """A value that a gate's field can have, with its present state in words.
 
-    `stale_at` is the time of the state if that is not current.
+    `stale_at` is the time of the state if that is not current. `label` is the value as the list
+    shows it, if that differs.
     """
 
     value: str
     state: str = ""
     stale_at: datetime | None = None
+    label: str = ""
 
     def __str__(self) -> str:
+        label = self.label or self.value
         if not self.state:
-            return self.value
+            return label
         at = f" at {localtime(self.stale_at):%-d %b %H:%M %Z}" if self.stale_at else ""
-        return f"{self.value} · {self.state}{at}"
+        return f"{label} · {self.state}{at}"
 
 
 @dataclass(frozen=True)

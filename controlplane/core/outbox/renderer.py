@@ -52,13 +52,9 @@ def render(event: str, facts: Facts) -> RenderedMessage:
         lines.append(("Note", f"{updates} not sent"))
     if facts.get(REPEAT):
         lines.append(("Note", "possible duplicate: an earlier attempt may have been delivered"))
-    whole_numbers = {
-        key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
-        for key, fact in facts.items()
-    }
     return RenderedMessage(
         icon=template.icon,
-        title=_clip(template.title.format_map(defaultdict(lambda: "?", whole_numbers))),
+        title=_clip(_format_title(template, facts)),
         lines=tuple((label, text) for label, text in lines if text),
         path=str(facts.get("path") or "/"),
     )
@@ -103,6 +99,16 @@ def _default_template(event: str, facts: Facts) -> MessageTemplate:
     ]
     fields = tuple((key.replace("_", " "), key) for key in keys[:MAX_LINES])
     return MessageTemplate(event, "ℹ️", event.replace("{", "{{").replace("}", "}}"), fields)
+
+
+def _format_title(template: MessageTemplate, facts: Facts) -> str:
+    if callable(template.title):
+        return template.title(facts)
+    whole_numbers = {
+        key: int(fact) if isinstance(fact, float) and fact.is_integer() else fact
+        for key, fact in facts.items()
+    }
+    return template.title.format_map(defaultdict(lambda: "?", whole_numbers))
 
 
 def _text(fact: str, facts: Facts) -> str:

@@ -84,6 +84,15 @@ class TestTimeline:
 
         assert f"<span>{word}</span></span>" in html
 
+    def test_breaker_gate_names_its_dependency_as_screens_do(self):
+        ramp = start_ramp(plan=gated_plan({"type": "breaker", "dependency": "core->oracle"}))
+        first_gate_result(ramp, verdict="pass", evidence={})
+
+        html = page(browser_as("viewer").get(ramp_path(ramp)))
+
+        assert "breaker core → oracle" in html
+        assert "breaker core-&gt;oracle" not in html
+
     def test_what_others_wrote_is_escaped(self):
         ramp = start_ramp(
             plan=gated_plan({"type": "external", "gate": "smoke"}), justification=MARKUP
