@@ -163,6 +163,18 @@ def test_plan_is_hidden_while_the_release_at_once_is_open(desks, approver):
     expect(page.locator(SHOWN)).to_have_text("Start ramp of feature:mail")
 
 
+def test_first_line_of_the_note_stays_beside_its_icon(desks, approver):
+    page = desks.open_desk(approver).open(SWITCH)
+    open_dialog(page)
+    note = page.locator("#dialog .note").first
+
+    page.locator(AT_ONCE).click()
+    expect(page.locator(SHOWN)).to_have_text("Release feature:mail now")
+
+    first_line = note.locator("p:visible").first
+    assert first_line.bounding_box()["y"] <= note.locator("svg").bounding_box()["y"]
+
+
 def test_plan_is_shown_while_break_glass_releases_in_steps_only(desks, approver):
     create_rule("at_least_one", "feature:mail", "feature:chat")
     page = desks.open_desk(approver).open(SWITCH)
