@@ -28,7 +28,7 @@ class RunPlan:
     `steps` run one after another, with `parallel_step` beside them; a step with `keeps_stdout`
     prints the admin's account as JSON. Then `processes` start. Once `probe` succeeds, the welcome
     text and `greeting` are shown, `later` start, and `documentation` runs once. Until then, from
-    the beginning of the run, `stand_in` serves the stored snapshot.
+    the beginning of the run, `stand_in` serves the stored snapshot. At the end, `later` stop first.
     """
 
     parallel_step: ChildSpec

@@ -19,6 +19,8 @@ from controlplane.supervisor.tree import Tree
 from .file_lock import Lock
 
 APPLICATION_STOP_SECONDS = 5
+LATER_STOP_SECONDS = 3
+"""Time for the plan's `later` processes to send their final reports to the console."""
 _STAND_IN_STOP_SECONDS = 6
 _STEP_AGAIN_SECONDS = 5
 _WRONG_SETTING = 2  # Exit code for an invalid setting, after which a retry is useless.
@@ -49,7 +51,9 @@ def run(
         services = Services()
         stack.callback(services.stop, tree)
         processes: list[Child] = []
+        later: list[Child] = []
         stack.callback(lambda: tree.stop(processes, stop_seconds))
+        stack.callback(lambda: tree.stop(later, LATER_STOP_SECONDS))
         try:
             plans: list[RunPlan] = []
             stand_ins: list[Child] = []
@@ -65,7 +69,7 @@ def run(
             )
             stack.callback(_remove_addresses, place)
             service_processes.publish_addresses(tree, place, services)
-            _run_application(tree, settings, plans[0], processes, stand_ins)
+            _run_application(tree, settings, plans[0], processes, later, stand_ins)
         except StopRequested:
             terminal.say("stopping")
     return 0
@@ -81,6 +85,7 @@ def _run_application(
     settings: Environment,
     plan: RunPlan,
     processes: list[Child],
+    later: list[Child],
     stand_ins: list[Child],
 ) -> None:
     account = {}
@@ -104,7 +109,7 @@ def _run_application(
     for stand_in in stand_ins:
         tree.retire(stand_in, _STAND_IN_STOP_SECONDS)
     tree.terminal.show(format_welcome(settings, account) + plan.greeting)
-    processes.extend(tree.supervise(spec) for spec in plan.later)
+    later.extend(tree.supervise(spec) for spec in plan.later)
     if plan.documentation is not None:
         tree.launch(plan.documentation)
     tree.wait_until(lambda: False, None)

@@ -87,6 +87,28 @@ def test_a_child_that_ignores_sigterm_and_a_second_ctrl_c_stay_under_ten_seconds
         assert_nothing_left(run)
 
 
+def test_later_children_reach_the_web_process_while_they_stop(tmp_path: Path) -> None:
+    reporting = (
+        "import os, signal, sys, time, urllib.request\n"
+        "def report(*_):\n"
+        "    time.sleep(0.5)\n"
+        "    urllib.request.urlopen('http://127.0.0.1:' + os.environ['PORT'], timeout=2).read()\n"
+        "    sys.exit(print('delivered', flush=True))\n"
+        "signal.signal(signal.SIGTERM, report)\n"
+        "print('listening', flush=True)\n"
+        "time.sleep(600)"
+    )
+    with start(
+        tmp_path / "data", stand_ins={"later-core": reporting}, environment=OUTSIDE_SERVICES
+    ) as run:
+        run.wait_for("listening")
+
+        code, _ = run.end(signal.SIGINT)
+
+        assert code == 0
+        assert "delivered" in run.output
+
+
 def test_what_a_child_started_ends_with_it_even_in_a_session_of_its_own(tmp_path: Path) -> None:
     parent = (
         "import subprocess, sys, time;"
