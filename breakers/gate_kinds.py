@@ -45,7 +45,7 @@ _FRESH_BREAKERS = f"""
 
 @dataclass(frozen=True)
 class FreshBreakers:
-    """Breakers of a dependency in instances that reported within 30 s, counted by state.
+    """Breakers of a dependency in its reporting instances, counted by state.
 
     `blinded` counts breakers with a mode forced by an operator; `oldest` is the time of the
     earliest report, `open_in` the ids of up to five instances whose breaker is open.
@@ -79,9 +79,9 @@ def answer_gates(now: datetime) -> int:
 
 
 def read_fresh_breakers(dependencies: Collection[str], now: datetime) -> dict[str, FreshBreakers]:
-    """Return the breakers of these dependencies that reported within 30 s, by dependency name.
+    """Return the breakers of these dependencies in reporting instances, by dependency name.
 
-    A name is like `core->oracle`; a dependency without such a report is left out.
+    A name is like `core->oracle`; a dependency without a reporting instance is left out.
     """
     pairs = sorted({pair for name in dependencies if (pair := names.split_name(name))})
     if not pairs:
@@ -103,7 +103,7 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
     """
     if breakers is None:
         shown = names.format_name(name)
-        why = f"no running instance has reported {shown} within {INSTANCE_CADENCE.seconds} s"
+        why = f"no reporting instance has a breaker for {shown}"
         return GateAnswer(NO_DATA, {"dependency": name, "instances": 0, "why": why})
     evidence = {
         "dependency": name,

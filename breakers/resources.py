@@ -111,9 +111,7 @@ class AcknowledgementsShape(Resource[OverrideAcknowledgement]):
     applied = serializers.IntegerField(
         help_text="Reporting instances of the caller that apply the override."
     )
-    instances = serializers.IntegerField(
-        help_text="Running instances of the caller that reported within the last 30 seconds."
-    )
+    instances = serializers.IntegerField(help_text="Reporting instances of the caller.")
     stragglers = serializers.ListField(
         child=serializers.CharField(),
         help_text="Reporting instances that do not apply the override yet, at most 20.",

@@ -35,11 +35,11 @@ class Straggler:
 class SwitchEffect:
     """The rollout of a switch's last change, published with the snapshot version `version`.
 
-    `instances` counts the running instances that reported in the last 30 s; `applied` of them apply
-    the change. `stragglers` lists up to 20 of the others, the furthest behind first. `silent_total`
-    counts instances that stopped reporting within the last 5 minutes before they acknowledged the
-    change. Instances that stopped cleanly are not counted. `p50_ms` and `p99_ms` are delays after
-    the commit, over `measured` acknowledgments.
+    `instances` counts the reporting instances; `applied` of them apply the change. `stragglers`
+    lists up to 20 of the others, the furthest behind first. `silent_total` counts instances that
+    last reported 30 s to 5 minutes ago, without acknowledging the change. Instances that stopped
+    cleanly are not counted. `p50_ms` and `p99_ms` are delays after the commit, over `measured`
+    acknowledgments.
     `past_expiry` is True if clients have ended the engagement by its expiry policy.
     """
 
@@ -111,9 +111,9 @@ class Published(Protocol):
 class FleetReports:
     """The reports of all instances, from which the effects of several switches are measured.
 
-    `present` counts the instances that reported within the last 30 s, by the snapshot version they
-    apply, and `silent` those that stopped within the last 5 minutes. `lagging` lists the instances
-    furthest behind. `delays` are the delays in applying each switch's last change, by switch id.
+    `present` counts the reporting instances by the snapshot version they apply, and `silent` those
+    that last reported 30 s to 5 minutes ago. `lagging` lists the instances furthest behind.
+    `delays` are the delays in applying each switch's last change, by switch id.
     """
 
     present: VersionCounts

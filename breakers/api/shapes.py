@@ -134,14 +134,14 @@ class CountsShape(serializers.Serializer[Any]):
 class BreakerRowShape(NameShape):
     state = serializers.ChoiceField(
         STATES,
-        help_text="Worst state among fresh instances, or among stale ones if none is fresh.",
+        help_text="Worst state among reporting instances, else among stale ones.",
     )
-    counts = CountsShape(help_text="Running instances that reported within 30 s, by state.")
+    counts = CountsShape(help_text="Reporting instances, by state.")
     instances = serializers.IntegerField(
-        help_text="Running instances that reported within 5 minutes."
+        help_text="Instances that reported within 5 minutes and did not stop cleanly."
     )
     stale = serializers.IntegerField(
-        help_text="Instances that reported within 5 minutes, but not within 30 s."
+        help_text="Those of `instances` that last reported more than 30 s ago."
     )
     failure_rate = serializers.FloatField(allow_null=True)
     override = OverrideShape(allow_null=True)

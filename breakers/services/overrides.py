@@ -54,7 +54,7 @@ APPLIED = f"""
 class OverrideAcknowledgement:
     """The number of instances that apply an override: `applied` of `instances`.
 
-    Only instances that reported within 30 s count. `stragglers` are the ids of those that don't
+    Only reporting instances count. `stragglers` are the ids of those that don't
     apply the override, at most 20.
     """
 

@@ -104,7 +104,7 @@ class BreakerBoardCounts(ReportingCounts):
     `open` and `half_open` count dependencies by the worst state of their breakers, `overridden`
     those with a live override, `failing` those whose calls fail though their breakers are closed.
     `grave` counts critical and high dependencies with an open breaker, and `present` those with a
-    report of a running instance within 5 minutes.
+    report within 5 minutes by an instance that did not stop cleanly.
     """
 
     open: int
@@ -116,7 +116,7 @@ class BreakerBoardCounts(ReportingCounts):
 
     @property
     def absent(self) -> int:
-        """Dependencies that no running instance reported within 5 minutes."""
+        """Dependencies without a report within 5 minutes, or only by cleanly stopped instances."""
         return self.known - self.present
 
     @property

@@ -1,8 +1,8 @@
 """Current status of dependencies: the worst state of their breakers over all instances.
 
 An instance without a report for 30 s is stale: it is shown, but counts only if no instance is
-fresh. After 5 minutes it is ignored, and after a clean stop at once. Only reports of an instance's
-current run (boot) count.
+reporting. It is ignored after 5 minutes, or immediately after a clean stop. Only reports of an
+instance's current run (boot) count.
 """
 
 from collections.abc import Collection, Sequence
@@ -22,7 +22,7 @@ from controlplane.core.sql import fetch_all
 CLOSED, OPEN, HALF_OPEN, UNKNOWN = "closed", "open", "half_open", "unknown"
 WORST_FIRST = (OPEN, HALF_OPEN, CLOSED)
 
-# Reports by the present run (boot) of each running instance that reported within 5 minutes.
+# Reports within 5 minutes by the present run (boot) of each instance that did not stop cleanly.
 _REPORTS = f"""
     FROM breakers_breakerstate s
     JOIN {UNSTOPPED_BOOT}

@@ -27,7 +27,7 @@ class Evidence(IntEnum):
     """Every instance's last report is older than 30 s."""
     HEALTHY = 5
     UNREPORTED = 6
-    """No running instance reported within 5 minutes."""
+    """No report within 5 minutes, or only by instances that stopped cleanly."""
 
 
 PRESENT_STATES = f"""
@@ -36,7 +36,7 @@ PRESENT_STATES = f"""
     JOIN {UNSTOPPED_BOOT}
     WHERE i.reported_at >= %(gone)s
 """  # noqa: S608
-"""Query of the breakers of running instances that reported within 5 minutes.
+"""Query of the breakers of instances that reported within 5 minutes and did not stop cleanly.
 
 `fresh` is within 30 s.
 """

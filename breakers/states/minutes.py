@@ -47,7 +47,7 @@ _SAMPLE = f"""
 def sample_states(now: datetime) -> int:
     """Record current breaker states in the rows of this minute; return how many rows changed.
 
-    Only breakers reported within 30 s count.
+    Only breakers of reporting instances count.
     """
     with connection.cursor() as cursor:
         cursor.execute(_SAMPLE, {"now": now, "fresh": now - INSTANCE_CADENCE})

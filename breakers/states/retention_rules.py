@@ -42,7 +42,7 @@ STATES = _rule(
     " WHERE i.id = it.instance AND i.boot = it.boot)",
     since="changed_at",
     why="Last reported state of each instance's breakers.",
-    exempt="States of running instances.",
+    exempt="States of an instance's current boot.",
 )
 RULES = (TRANSITIONS, MINUTES, ALARMS, STATES)
 

@@ -48,7 +48,7 @@ WEIGHTY_CRITICALITIES = ("critical", "high")
 class UnhealthyDependency:
     """A dependency, with its caller's instances counted by breaker state.
 
-    `instances`, `open` and `half_open` count instances that reported within 30 s and have no forced
+    `instances`, `open` and `half_open` count reporting instances that have no forced
     mode; `blinded` counts those with a forced mode. `silent` and `silent_open` count instances
     without a report for 30 s. `since` is the time of the earliest opening; `kind` is the kind of
     the callee, empty if it is not registered.

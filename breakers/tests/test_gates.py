@@ -64,10 +64,13 @@ def test_an_instance_that_has_not_reported_since_the_question_holds():
     [
         ({"state": "half_open"}, "it is half-open in 1 of 1 instance"),
         ({"mode": "forced_closed"}, "an override hides the state in 1 of 1 instance"),
-        ({"state": "open", "stopped": True}, "no running instance has reported core → oracle"),
+        (
+            {"state": "open", "stopped": True},
+            "no reporting instance has a breaker for core → oracle",
+        ),
         (
             {"at": NOW - 31 * SECOND, "state": "open"},
-            "no running instance has reported core → oracle",
+            "no reporting instance has a breaker for core → oracle",
         ),
     ],
 )
@@ -89,7 +92,7 @@ def test_an_unknown_name_is_no_data(name):
 def test_reasons_and_options_name_the_dependency_as_screens_do():
     dependency()
 
-    assert "has reported core → oracle within" in verdict(store_question())[1]
+    assert "reporting instance has a breaker for core → oracle" in verdict(store_question())[1]
     (option,) = list_dependencies(NOW, 5)
     assert option.value == ORACLE
     assert str(option) == "core → oracle · Not reported"

@@ -59,7 +59,7 @@ _FINAL_REPORT = _parameter(
     "header",
     "Switchgear-Final-Report",
     "`true` in the final report of a process that stops: the instance no longer counts, until it "
-    "polls or reports again. A header, because consoles that don't know it ignore it.",
+    "polls or reports again.",
 )
 _LAST_EVENT = _parameter(
     "header",

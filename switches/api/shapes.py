@@ -40,17 +40,17 @@ class EffectShape(serializers.Serializer[Any]):
     """Counts of instances that have and have not applied the switch's last published change."""
 
     version = serializers.IntegerField()
-    applied = serializers.IntegerField(help_text="Instances that report applying the change.")
+    applied = serializers.IntegerField(help_text="Reporting instances that apply the change.")
     instances = serializers.IntegerField(
-        help_text="Instances that reported within 30 seconds and have not stopped cleanly."
+        help_text="Reporting instances: they reported within 30 s and did not stop cleanly."
     )
     stragglers = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Instances that have not applied it: at most 20, the furthest behind first.",
+        help_text="Reporting instances that have not: at most 20, the furthest behind first.",
     )
     stragglers_total = serializers.IntegerField()
     silent_total = serializers.IntegerField(
-        help_text="Instances that stopped reporting within 5 minutes without applying it; "
+        help_text="Instances that last reported 30 s to 5 minutes ago, without applying it; "
         "counted neither as applied nor as stragglers."
     )
     measured = serializers.IntegerField(

@@ -71,9 +71,7 @@ class DrillStepShape(JobStepShape):
 
 
 class DrillInstanceCountShape(serializers.Serializer[Any]):
-    instances = serializers.IntegerField(
-        help_text="Marked instances that reported within 30 seconds."
-    )
+    instances = serializers.IntegerField(help_text="Reporting instances that are marked.")
     names = serializers.ListField(child=serializers.CharField(), help_text="Names of the first 20.")
 
 
@@ -139,9 +137,7 @@ class DrillStartShape(serializers.Serializer[Any]):
 
 class DrillInstancesShape(Resource[DrillMark]):
     pattern = serializers.CharField()
-    instances = serializers.IntegerField(
-        help_text="Matching instances that reported within 30 seconds."
-    )
+    instances = serializers.IntegerField(help_text="Reporting instances that match.")
     created_at = TimestampField()
     created_by = serializers.CharField()
 

@@ -30,8 +30,8 @@ APPLIED_WITHIN = timedelta(seconds=60)
 POLL_INTERVAL = timedelta(milliseconds=500)
 ACTOR = system_actor("drills")
 NO_INSTANCES = (
-    "No running drill instance has reported in the last 30 seconds. Check that the drill instances"
-    " are running, and that they report under these names."
+    "No drill instance is reporting. Check that the drill instances run and report under these"
+    " names."
 )
 TOO_LATE = (
     "The worker was not running when the drill ended, so its effect was not measured ({part})."
@@ -65,7 +65,7 @@ def _list_instances(turn: LeasedJob, _step: JobStep, now: datetime, _probe: Prob
     with transaction.atomic():
         drill = transitions.lock_drill_row(turn.job.pk)
         turn.heartbeat(now)
-        found = marked_instances.list_present(marked_instances.read_marks(), now)
+        found = marked_instances.list_reporting_instances(marked_instances.read_marks(), now)
         named = {"instances": len(found), "names": found[: marked_instances.MAX_NAMED]}
         transitions.record_measurement(drill, "look", named, why="" if found else NO_INSTANCES)
         return StepPassed(named)

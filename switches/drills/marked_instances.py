@@ -18,9 +18,9 @@ MAX_NAMED = 20
 class MarkedEffect:
     """Counts of marked instances that acknowledged a published change of a drill.
 
-    `instances` counts those that reported since 30 s before the change; `applied` of them
-    acknowledged it. `stragglers` names up to 20 of the others, the furthest behind first. Delays
-    (`p50_ms`, `p99_ms`) are in milliseconds after the commit.
+    `instances` counts those that reported since 30 s before the change and did not stop cleanly;
+    `applied` of them acknowledged it. `stragglers` names up to 20 of the others, the furthest
+    behind first. Delays (`p50_ms`, `p99_ms`) are in milliseconds after the commit.
     """
 
     instances: int
@@ -42,14 +42,14 @@ def read_marks() -> Marks:
     return Marks.from_patterns(list_patterns())
 
 
-def list_present(marked: Marks, now: datetime) -> list[str]:
-    """Return the names of marked instances that reported in the last 30 s."""
-    return exports.list_live_instances(marked.names, marked.services, now)
+def list_reporting_instances(marked: Marks, now: datetime) -> list[str]:
+    """Return the names of reporting instances that are marked."""
+    return exports.list_reporting_instances(marked.names, marked.services, now)
 
 
 def list_choices(now: datetime, limit: int) -> list[tuple[str, str]]:
-    """Return up to `limit` patterns with labels: live services as a whole, then their instances."""
-    names = exports.list_live_instances_of_all(now, limit)
+    """Return up to `limit` patterns with labels: whole services, then reporting instances."""
+    names = exports.list_all_reporting_instances(now, limit)
     counts = Counter(name.partition("/")[0] for name in names)
     services = [
         (f"{service}/{ALL}", f"all of {service}: {count:,}") for service, count in counts.items()
@@ -80,10 +80,7 @@ def measure_effect(marked: Marks, version: int, since: datetime) -> MarkedEffect
 
 
 def count_instances(marks: Sequence[DrillMark], now: datetime) -> list[DrillMark]:
-    """Set each mark's `instances` to its number of matching instances, and return the marks.
-
-    Only instances that reported in the last 30 s are counted.
-    """
+    """Set each mark's `instances` to its number of reporting instances, and return the marks."""
     counts = count_by_pattern([mark.pattern for mark in marks], now)
     for mark in marks:
         mark.instances = counts[mark.pattern]
@@ -91,8 +88,8 @@ def count_instances(marks: Sequence[DrillMark], now: datetime) -> list[DrillMark
 
 
 def count_by_pattern(patterns: Sequence[str], now: datetime) -> dict[str, int]:
-    """Return, by pattern, how many instances that match it reported in the last 30 s."""
-    present = list_present(Marks.from_patterns(patterns), now)
+    """Return the number of reporting instances that match each pattern, by pattern."""
+    present = list_reporting_instances(Marks.from_patterns(patterns), now)
     names, services = set(present), Counter(name.partition("/")[0] for name in present)
     return {
         pattern: services[service] if instance == ALL else int(pattern in names)

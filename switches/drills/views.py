@@ -119,7 +119,7 @@ def new_drill(request: PersonRequest) -> HttpResponse:
         marked = marked_instances.read_marks()
         return {
             "marked": bool(marked),
-            "present": marked_instances.list_present(marked, now),
+            "present": marked_instances.list_reporting_instances(marked, now),
             "drillable": queries.list_released_switch_ids(CHOICES_SHOWN),
             "repeats": REPEATS,
         }

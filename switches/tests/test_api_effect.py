@@ -126,7 +126,7 @@ class TestShell:
         call_command("killswitch", "engage", "--segment", "a", "--reason", "ledger rows missing")
 
         output = capsys.readouterr().out
-        assert "no running instance has reported in the last 30 seconds" in output
+        assert "no instance is reporting, so the effect is unknown" in output
         assert "the effect is unknown" in output
         assert "0 instances" not in output
 

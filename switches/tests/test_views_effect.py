@@ -69,7 +69,7 @@ class TestPanel:
         page_text = read_effect(browser_as("viewer"))
 
         assert "effect unknown" in page_text
-        assert "No running instance reported in the last 30 seconds, so the effect" in page_text
+        assert "No instance is reporting, so the effect" in page_text
         assert "Applied by" not in page_text
 
     def test_straggler_is_named_with_what_it_says_and_when(self, finance):

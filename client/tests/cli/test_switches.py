@@ -246,7 +246,7 @@ def test_wait_without_any_instance_ends_with_1_though_it_is_engaged(shell):
         result = shell("engage", "segment:finance", *WHY, "--wait", "--wait-seconds", "1")
 
     assert result.code == exits.FAILED
-    assert "no running instance reported" in result.err
+    assert "no instance is reporting" in result.err
     assert "0 of 0 instances" in result.err
     assert shell("status", "segment:finance", "--exit-code").code == exits.STOPPED
 

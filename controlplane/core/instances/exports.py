@@ -49,13 +49,13 @@ _COUNTED_SLOS = """
     GROUP BY 1, 2
 """
 
-_LIVE = f"""
+_REPORTING = f"""
     SELECT id FROM core_instance i
     WHERE heard_at >= %(there)s AND {NOT_STOPPED}
       AND (id = ANY(%(names)s) OR service = ANY(%(services)s))
     ORDER BY id
 """  # noqa: S608
-_LIVE_OF_ALL = f"""
+_ALL_REPORTING = f"""
     SELECT id FROM core_instance i
     WHERE heard_at >= %s AND {NOT_STOPPED} AND NOT starts_with(id, %s)
     ORDER BY id LIMIT %s
@@ -130,20 +130,22 @@ def load_counted_slos(since: datetime) -> list[CountedSlo]:
     return [CountedSlo(*row) for row in fetch_all(_COUNTED_SLOS, [since])]
 
 
-def list_live_instances(
+def list_reporting_instances(
     names: Collection[str], services: Collection[str], now: datetime
 ) -> list[str]:
-    """Return the ids of live instances (heard from within 30 s, not stopped cleanly), sorted.
+    """Return the ids of reporting instances, sorted.
 
     `names` are instance ids; all instances of `services` are included, too.
     """
     parameters = {"names": list(names), "services": list(services), "there": now - INSTANCE_CADENCE}
-    return [id for (id,) in fetch_all(_LIVE, parameters)]
+    return [id for (id,) in fetch_all(_REPORTING, parameters)]
 
 
-def list_live_instances_of_all(now: datetime, limit: int) -> list[str]:
-    """Return up to `limit` ids of live instances with names of their own, sorted."""
-    return [id for (id,) in fetch_all(_LIVE_OF_ALL, [now - INSTANCE_CADENCE, TOKEN_PREFIX, limit])]
+def list_all_reporting_instances(now: datetime, limit: int) -> list[str]:
+    """Return up to `limit` ids of reporting instances with names of their own, sorted."""
+    return [
+        id for (id,) in fetch_all(_ALL_REPORTING, [now - INSTANCE_CADENCE, TOKEN_PREFIX, limit])
+    ]
 
 
 def load_statuses(

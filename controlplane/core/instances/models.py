@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Instance(models.Model):
-    """A running process of a service, or a client that only uses `/check`.
+    """A process of a service, or a client that only uses `/check`.
 
     Its id is `service/instance`, or `token:<name>` for a client that sends no instance name.
     `heard_at` and `first_heard_at` are the last and first time when the instance reported its

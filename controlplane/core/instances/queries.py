@@ -151,7 +151,7 @@ class Caller:
 def count_versions(head: Head, now: datetime) -> tuple[VersionCounts, VersionCounts]:
     """Count live instances by the version they apply, and likewise recently silent ones.
 
-    Live instances made contact within the last 30 s, recently silent ones in the last 5 minutes.
+    Reporting instances made contact in the last 30 s, silent ones 30 s to 5 minutes ago.
     Instances that stopped cleanly are neither.
     """
     return _split_counts(fetch_all(TALLY, _time_limits(head, now)))

@@ -55,7 +55,7 @@ def merge_report(
     `contested_at`. The first report of a returning boot, or of a boot without a start time, adds no
     check counts, because they may have been added already.
 
-    A final report marks the instance as having left, until a later poll or report.
+    A final report marks the instance as stopped until it polls or reports again.
 
     The snapshot version in the report belongs to `epoch` (None without one). If this boot reported
     the same version before, the stored epoch is kept.

@@ -241,7 +241,7 @@ class TestFailing:
         ended = run_drill(begin(now=now), now=now)
 
         assert ended.passed is False
-        assert "No running drill instance" in ended.failure_reason
+        assert "No drill instance is reporting" in ended.failure_reason
         assert version() == before
         assert ended.engaged_at is None
 

@@ -245,7 +245,7 @@ def _describe_effect(effect: SwitchEffect) -> Iterator[str]:
 
 def _describe_applied(effect: SwitchEffect) -> str:
     if not effect.instances:
-        return "; no running instance has reported in the last 30 seconds, so the effect is unknown"
+        return "; no instance is reporting, so the effect is unknown"
     if effect.by_everybody:
         if effect.instances == 1:
             return ", applied by the only reporting instance"

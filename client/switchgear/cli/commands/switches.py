@@ -247,8 +247,8 @@ def _describe_missing_effect(one: Document, seconds: int) -> str:
     found = one.get("effect") or {"applied": 0, "instances": 0}
     if not found["instances"]:
         return (
-            f"The change is saved, but no running instance reported within {seconds} s, so its"
-            " effect is unknown."
+            f"The change is saved, but after {seconds} s no instance is reporting, so its effect"
+            " is unknown."
         )
     return (
         f"The change is saved, but after {seconds} s only {found['applied']} of"

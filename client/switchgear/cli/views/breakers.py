@@ -82,7 +82,7 @@ def format_acknowledgement(found: Mapping[str, Any]) -> Cell:
     """Return the effect of an override: `applied by 3 of 4 instances, not by core/a1`."""
     parts = found.get("acknowledged")
     if not parts or not parts["instances"]:
-        return cell(StyledText("no running instance has reported within 30 s", "quiet"))
+        return cell(StyledText("no instance of the caller is reporting", "quiet"))
     everybody = parts["applied"] >= parts["instances"]
     of = f"applied by {parts['applied']} of {pluralize(parts['instances'], 'instance')}"
     late = f"; not by {', '.join(parts['stragglers'][:5])}" if parts["stragglers"] else ""

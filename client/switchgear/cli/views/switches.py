@@ -143,9 +143,7 @@ def format_progress(found: Mapping[str, Any] | None) -> Cell:
         return cell()
     version = f"version {found['version']} is committed"
     if not found["instances"]:
-        return cell(
-            version, "; no running instance has reported within 30 s, so its effect is unknown"
-        )
+        return cell(version, "; no instance is reporting, so its effect is unknown")
     everybody = found["applied"] >= found["instances"]
     of = f"{found['applied']:,} of {pluralize(found['instances'], 'instance')}"
     fast = f", 99 % of them within {found['p99_ms']} ms" if found["p99_ms"] is not None else ""
