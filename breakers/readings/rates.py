@@ -8,8 +8,7 @@ from typing import Any
 from breakers import message_facts, names
 from controlplane.core.durations import format_readable
 from controlplane.core.freshness import INSTANCE_CADENCE
-from controlplane.core.instances.exports import INSTANCES
-from controlplane.core.instances.queries import NOT_STOPPED
+from controlplane.core.instances.exports import INSTANCES, NO_FINAL_REPORT
 from controlplane.core.sql import fetch_all
 from controlplane.core.threshold_metrics import (
     COMPARISONS,
@@ -122,7 +121,7 @@ _BULKHEADS = f"""
     SELECT i.service, i.service || '/' || held.key, sum((held.value ->> 'in_flight')::float),
            sum((held.value ->> 'limit')::float), count(*)
     FROM {INSTANCES}, jsonb_each(i.resilience -> 'bulkheads') AS held
-    WHERE i.reported_at >= %(fresh)s AND {NOT_STOPPED} AND (held.value ->> 'limit')::float > 0
+    WHERE i.reported_at >= %(fresh)s AND {NO_FINAL_REPORT} AND (held.value ->> 'limit')::float > 0
     GROUP BY 1, 2 ORDER BY 2
 """  # noqa: S608
 

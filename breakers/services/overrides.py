@@ -16,8 +16,7 @@ from controlplane.core.audit import services as audit
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import InvalidInput, NotFound
 from controlplane.core.freshness import INSTANCE_CADENCE
-from controlplane.core.instances.exports import INSTANCES
-from controlplane.core.instances.queries import NOT_STOPPED
+from controlplane.core.instances.exports import INSTANCES, NO_FINAL_REPORT
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.reasons import find_reason_problems, find_text_problems
@@ -45,7 +44,7 @@ APPLIED = f"""
          WITH ORDINALITY AS wanted (caller, version, place)
     CROSS JOIN breakers_registry r
     LEFT JOIN {INSTANCES} ON i.service = wanted.caller AND i.reported_at >= %(fresh)s
-         AND {NOT_STOPPED}
+         AND {NO_FINAL_REPORT}
     GROUP BY wanted.place ORDER BY wanted.place
 """  # noqa: S608
 

@@ -39,15 +39,19 @@ def instance(
     config_version: int | None = None,
     ago: float = 1,
     stopped: bool = False,
+    polls_again: bool = False,
 ) -> Instance:
-    """Create an instance that reported `ago` seconds before `now`."""
+    """Create an instance that reported `ago` seconds before `now`.
+
+    `polls_again` is for one whose next process has polled, but not reported.
+    """
     return Instance.objects.create(
         id=name,
         service=name.partition("/")[0],
         boot=uuid4(),
         reported_at=now - timedelta(seconds=ago),
-        heard_at=now - timedelta(seconds=ago),
-        stopped_at=now - timedelta(seconds=ago) if stopped else None,
+        heard_at=now if polls_again else now - timedelta(seconds=ago),
+        stopped_at=now - timedelta(seconds=ago) if stopped or polls_again else None,
         config_version=config_version,
     )
 

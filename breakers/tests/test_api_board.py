@@ -67,7 +67,10 @@ def test_row_shows_what_is_forced_and_who_obeys(viewer):
         ("open", {"core->open", "core->was-open"}),
         ("half_open", {"core->half"}),
         ("closed", {"core->closed", "core->closed-now"}),
-        ("unknown", {"core->silent", "core->gone", "core->rebooted", "core->stopped"}),
+        (
+            "unknown",
+            {"core->silent", "core->gone", "core->rebooted", "core->stopped", "core->polls"},
+        ),
     ],
 )
 def test_filter_by_state_is_what_the_rows_say(viewer, state, expected):
@@ -83,6 +86,7 @@ def test_filter_by_state_is_what_the_rows_say(viewer, state, expected):
         "silent": [],
         "gone": [(gone, "open")],
         "stopped": [(instance(now, "core/e", stopped=True), "open")],
+        "polls": [(instance(now, "core/f", polls_again=True), "open")],
     }
     for callee, breakers in said.items():
         one = dependency(now, f"core->{callee}")

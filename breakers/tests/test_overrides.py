@@ -195,6 +195,7 @@ def test_instances_that_apply_its_version_acknowledge_it(now):
     instance(now, "core/mute", config_version=None)
     instance(now, "core/stale", config_version=forced.version - 1, ago=31)
     instance(now, "core/stopped", config_version=forced.version - 1, stopped=True)
+    instance(now, "core/polls", config_version=forced.version, polls_again=True)
     instance(now, "oracle/other", config_version=0)
 
     acknowledgement = acknowledgement_of(forced, now)

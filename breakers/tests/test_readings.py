@@ -117,6 +117,8 @@ def test_a_bulkhead_is_that_of_all_instances_of_a_service_that_report():
         )
     stopped = {"reported_at": NOW, "heard_at": NOW, "stopped_at": NOW}
     Instance.objects.create(pk="core/a4", service="core", resilience={"bulkheads": held}, **stopped)
+    polling = {**stopped, "heard_at": NOW + SECOND}
+    Instance.objects.create(pk="core/a5", service="core", resilience={"bulkheads": held}, **polling)
 
     (readings,) = rates.read_concurrency(MetricQuery("now", ">", 0.7), NOW)
 

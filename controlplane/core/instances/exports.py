@@ -29,10 +29,16 @@ _CHECKED_TOGETHER = """
 """
 INSTANCES = "core_instance i"
 """FROM item for SQL of other apps, with the columns `id`, `service`, `boot`, `reported_at`,
-`config_version` and `resilience`; add `NOT_STOPPED` to omit instances that stopped cleanly."""
+`config_version` and `resilience`; add `NO_FINAL_REPORT` to omit instances that stopped cleanly."""
+NO_FINAL_REPORT = "i.stopped_at IS NULL"
+"""SQL condition: the last report of the instance `i` was not the final one of its process.
+
+A poll after the final report is by the next process; until that reports, the row still has the data
+of the stopped one.
+"""
 PRESENT_BOOT = f"{INSTANCES} ON i.id = s.instance AND i.boot = s.boot"
 """JOIN item for rows `s` of an instance's current boot, the latest run of its process."""
-UNSTOPPED_BOOT = f"{PRESENT_BOOT} AND {NOT_STOPPED}"
+UNSTOPPED_BOOT = f"{PRESENT_BOOT} AND {NO_FINAL_REPORT}"
 """JOIN item like `PRESENT_BOOT`, without instances that stopped cleanly."""
 TRIPPED = "(to_state = 'open' AND cause NOT LIKE 'override %%')"
 """SQL condition for breaker transitions that count as trips, because no override forced them.
