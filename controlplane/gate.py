@@ -49,7 +49,7 @@ UNREAD_SECONDS = 20.0
 """Longest wait for a client to read a part of a response."""
 REQUEST_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10)
 """Upper bounds of the latency histogram's buckets."""
-PASSES = re.compile(r"/(static|docs|health)/.*|/docs|/metrics/?")
+NO_DATABASE_PATHS = re.compile(r"/(static|docs|health)/.*|/docs|/metrics/?")
 """Paths that need no database."""
 KILL = re.compile(
     r"/api/v1/(switches/[^/]+/[^/]+/(engage|extend|reconfirm)|switches/trip|hooks/[^/]+)/?"
@@ -132,7 +132,7 @@ class RequestGate:
             return
         call = Call(scope, receive, send)
         began = time.perf_counter()
-        needs_database = PASSES.fullmatch(scope["path"]) is None
+        needs_database = NO_DATABASE_PATHS.fullmatch(scope["path"]) is None
         try:
             if needs_database and not self._state.database_reachable:
                 raise Unavailable(_AWAY, retry_after=RETRY_AFTER_SECONDS)
@@ -163,7 +163,7 @@ class RequestGate:
         is_load = LOAD.fullmatch(call.scope["path"]) is not None
         seconds = LOAD_SECONDS if is_load else self._deadline_seconds
         ends: float | None = time.monotonic() + seconds
-        if PASSES.fullmatch(call.scope["path"]):
+        if NO_DATABASE_PATHS.fullmatch(call.scope["path"]):
             bulkhead, ends = self._open, None
         try:
             permit = await bulkhead.acquire(caller)

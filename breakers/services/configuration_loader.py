@@ -9,7 +9,7 @@ from breakers import names, publication
 from breakers.models import Dependency, Registry, Service
 from breakers.policies import configuration
 from breakers.policies.parameters import COLUMNS
-from controlplane.core.configuration.comparison import PlannedWrite, write_locked
+from controlplane.core.configuration.comparison import PlannedWrite, compare_and_write
 from controlplane.core.configuration.readers import Loaded, LoadOptions
 from controlplane.core.live.change_notices import notify_changed
 
@@ -45,7 +45,7 @@ def load_files(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
             ]
         return audit_rows + _write_dependencies(plan.dependencies.writes, options.now)
 
-    return write_locked(partial(build_plan, folder, options), publication.lock, write, options)
+    return compare_and_write(partial(build_plan, folder, options), publication.lock, write, options)
 
 
 def is_registry_empty() -> bool:

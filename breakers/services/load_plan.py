@@ -38,10 +38,10 @@ class LoadPlan:
         kinds = (self.services, self.channels, self.dependencies)
         return any(one.has_changes for one in kinds)
 
-    def result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
-        """Return the result of the load; of the entries elsewhere, it names the dependencies."""
+    def build_result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
+        """Return the result, which lists dependencies that no file names, but nothing else."""
         catalog_changes = (*self.services.changes, *self.channels.changes)
-        loaded = self.dependencies.result(audit_rows)
+        loaded = self.dependencies.build_result(audit_rows)
         return Loaded(catalog_changes, self.remarks) + loaded
 
 
@@ -54,7 +54,7 @@ def build_plan(folder: ConfigurationFolder, options: LoadOptions) -> LoadPlan:
     errors: Errors = {}
     edited = find_manual_edits(ACTIONS)
 
-    def begin(
+    def create_comparison(
         kind: str,
         present: Mapping[str, State],
         file: str = "",
@@ -68,9 +68,9 @@ def build_plan(folder: ConfigurationFolder, options: LoadOptions) -> LoadPlan:
         )
 
     file = configuration.SERVICES
-    services = begin("service", catalog.SERVICES.list_states(), f"{file}: services")
-    channels = begin("channel", catalog.CHANNELS.list_states(), f"{file}: channels")
-    dependencies = begin("dependency", registry.list_states(), locate=locate_field)
+    services = create_comparison("service", catalog.SERVICES.list_states(), f"{file}: services")
+    channels = create_comparison("channel", catalog.CHANNELS.list_states(), f"{file}: channels")
+    dependencies = create_comparison("dependency", registry.list_states(), locate=locate_field)
     _compare_services(services, folder)
     for name, fields in folder.channels.items():
         channels.compare(name, partial(catalog.validate_channel, name, fields))
@@ -81,10 +81,10 @@ def build_plan(folder: ConfigurationFolder, options: LoadOptions) -> LoadPlan:
 
 
 def _compare_services(found: Comparison, folder: ConfigurationFolder) -> None:
-    speaks_of_services = configuration.SERVICES in folder.files
+    has_services_file = configuration.SERVICES in folder.files
     for slug in {**folder.services, **folder.retries}:
         before = found.present.get(slug)
-        if slug not in folder.services and (speaks_of_services or before is None):
+        if slug not in folder.services and (has_services_file or before is None):
             place = f"{configuration.RETRY}: workers: {slug}"
             found.errors[place] = ["This service doesn't exist."]
             continue

@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def build(folder: Path, sources: str, *, is_strict: bool) -> int:
-    """Build the site and replace `folder` with it; return an exit code. The caller has the lock."""
+    """Build the site in place of `folder`; return an exit code. The caller holds the lock."""
     os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")
     try:
         from mkdocs.commands.build import build as build_site

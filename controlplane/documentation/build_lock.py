@@ -1,4 +1,4 @@
-"""The lock of a site's folder that a build holds from its beginning to its end."""
+"""The file lock that a documentation build holds while it runs."""
 
 import contextlib
 import fcntl

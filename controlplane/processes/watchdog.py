@@ -22,9 +22,9 @@ log = structlog.get_logger(__name__)
 class Watchdog:
     """A loop that checks all ticks each second and runs late ones, each in its own thread.
 
-    A tick is late `PATIENCE_SECONDS` after its time, or at once if the watchdog ran it last. A tick
-    that didn't run since the watchdog started, as worker and beat may still be starting, runs once
-    without a warning.
+    A tick is late `PATIENCE_SECONDS` after its time, or at once if the watchdog ran it last. The
+    first late run of a tick that hasn't run since the watchdog started is not logged, because
+    worker and beat may still be starting.
     """
 
     def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
@@ -90,7 +90,7 @@ class Watchdog:
             log.info("watchdog.ticks_handed_back", ticks=handed_back)
 
     def _is_first_run(self, status: ticks.TickStatus) -> bool:
-        """Return True if nothing ran this tick since the start of the watchdog."""
+        """Return True if the tick hasn't run since the watchdog started."""
         if math.isinf(status.late_seconds):
             return True
         age = status.tick.seconds + status.late_seconds

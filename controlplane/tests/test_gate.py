@@ -125,7 +125,7 @@ def test_what_needs_no_database_passes_without_one(path):
 
 
 @pytest.mark.parametrize("path", ["/docsx", "/metricsx", "/statics", "/healthy", "/api/docs/"])
-def test_path_that_only_begins_like_one_that_needs_no_database_is_refused(path):
+def test_path_with_an_exempt_prefix_is_refused(path):
     sent, _ = request(answer, reachable=False, path=path)
 
     assert sent[0]["status"] == 503

@@ -51,7 +51,7 @@ def send_notifications(now: datetime, *, except_kind: str = "") -> None:
     )
 
 
-def format_names(text: str) -> str:
+def format_dependency_names(text: str) -> str:
     """Return a text with dependencies named as on screens: `core → oracle` for `core->oracle`."""
     return text.replace("->", " → ")
 

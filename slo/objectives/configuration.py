@@ -47,7 +47,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         services.counts_minutes(one.after) - services.counts_minutes(one.before)
         for one in found.writes
     )
-    # The most at any time, as the SLOs are written one after another.
+    # Check the peak, because SLOs are written one by one.
     services.require_capacity(found.count_new(), max(accumulate(minutes), default=0))
     audit_rows = []
     for one in found.writes if not options.dry_run else ():
@@ -55,7 +55,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         if row is None or row["before"] != one.before:
             raise Conflict(f"Someone else just changed {one.name}. Compare again.")
         audit_rows.append(row)
-    return found.result(audit_rows) + Loaded(remarks=parsed.remarks)
+    return found.build_result(audit_rows) + Loaded(remarks=parsed.remarks)
 
 
 def export_documents() -> dict[str, dict[str, Any]]:
@@ -63,7 +63,7 @@ def export_documents() -> dict[str, dict[str, Any]]:
     found = {
         name: shortest_form(
             document,
-            DEFAULTS | {"rules": _default_rules(document)},
+            DEFAULTS | {"rules": _find_default_rules(document)},
             partial(documents.validate, name),
         )
         for name, document in _read_documents().items()
@@ -71,8 +71,8 @@ def export_documents() -> dict[str, dict[str, Any]]:
     return {FILE: {"slos": found}}
 
 
-def _default_rules(document: documents.Document) -> list[dict[str, Any]] | None:
-    """Return the rules that the SLO has without `rules`, or None if it needs its own."""
+def _find_default_rules(document: documents.Document) -> list[dict[str, Any]] | None:
+    """Return the default rules that can fire for the SLO's target and window; None without any."""
     target = Decimal(str(document["target"]))
     return rules.reachable_rules("default", target, document["window_days"]) or None
 
@@ -175,4 +175,5 @@ def _describe_changes(
     for one in documents.describe_changes(before, after):
         was, becomes = (text.replace("\n", "; ") or "–" for text in (one.before, one.after))
         found.append(f"{one.field}: {was} → {becomes}")
-    return found or describe_differences(before, after)  # Words round numbers.
+    # The texts round numbers and may look equal.
+    return found or describe_differences(before, after)

@@ -128,7 +128,10 @@ def counts_minutes(document: documents.Document | None) -> bool:
 
 
 def require_capacity(more: int, more_with_minutes: int) -> None:
-    """Raise :class:`Conflict` if so many more SLOs, and SLOs that count minutes, exceed a limit."""
+    """Raise :class:`Conflict` if new SLOs would exceed a limit.
+
+    `more` is the number of new SLOs, `more_with_minutes` that of SLOs that start to count minutes.
+    """
     present = Slo.objects.present()
     with_minutes = present.filter(slice_target__isnull=False)
     if more_with_minutes > 0 and with_minutes.count() + more_with_minutes > MAX_SLICE_SLOS:

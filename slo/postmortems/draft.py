@@ -29,7 +29,7 @@ def write_draft(alert: Alert, now: datetime) -> str:
     """Return a postmortem draft about an alert; an open alert is treated as ending `now`."""
     stopped = alert_timeline.load_episodes(alert, now)
     parts = [
-        [f"# Postmortem: {_format_text(alert.summary)}"],
+        [f"# Postmortem: {_escape_text(alert.summary)}"],
         ["## Summary", *_write_summary(alert, stopped, now)],
         ["## Timeline", *_write_timeline(alert, now)],
         ["## Root cause", *_write_cause(alert)],
@@ -50,7 +50,7 @@ def _write_summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> I
     label = f" ({escape_markdown(alert.label)})" if alert.label else ""
     links = [_format_link("Alert", console_url(notifications.alert_path(alert)))]
     if alert.path:
-        links.append(_format_link(_format_text(alert.subject), console_url(alert.path)))
+        links.append(_format_link(_escape_text(alert.subject), console_url(alert.path)))
     links.append(_format_link("Runbook", notifications.runbook_url(alert)))
     yield _format_bullets(
         f"Began: {_format_time(alert.opened_at)}",
@@ -67,8 +67,8 @@ def _write_timeline(alert: Alert, now: datetime) -> Iterator[str]:
     table = ["| Time (UTC) | Event |", "|---|---|"]
     for one in events:
         by = f" (by {escape_markdown(one.who)})" if one.who else ""
-        why = f": {_format_text(one.more)}" if one.more else ""
-        table.append(f"| {_format_time(one.at)} | {_format_text(one.text)}{by}{why} |")
+        why = f": {_escape_text(one.more)}" if one.more else ""
+        table.append(f"| {_format_time(one.at)} | {_escape_text(one.text)}{by}{why} |")
     yield "\n".join(table)
     if is_cut:
         yield f"*Only the first {alert_timeline.MAX_EVENTS} events of the audit trail are listed.*"
@@ -92,7 +92,7 @@ def _write_cause(alert: Alert) -> Iterator[str]:
         yield "Figures when it opened:"
         pairs = alert.evidence.items()
         yield _format_bullets(
-            *(f"{escape_markdown(name)}: {_format_text(str(one))}" for name, one in pairs)
+            *(f"{escape_markdown(name)}: {_escape_text(str(one))}" for name, one in pairs)
         )
 
 
@@ -162,9 +162,9 @@ def _format_share(ratio: float) -> str:
     return f"{100 * ratio:,.3g} %"
 
 
-def _format_text(text: str) -> str:
+def _escape_text(text: str) -> str:
     """Escape a text, with dependencies named as on screens: `core → oracle`."""
-    return escape_markdown(notifications.format_names(text))
+    return escape_markdown(notifications.format_dependency_names(text))
 
 
 def _format_time(at: datetime) -> str:

@@ -44,7 +44,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         if before != one.before:
             raise Conflict(f"Someone else just changed {one.name}. Compare again.")
         audit_rows.append(services.audit_change(one.name, one.before, one.after, REASON))
-    return found.result(audit_rows)
+    return found.build_result(audit_rows)
 
 
 def export_documents() -> dict[str, dict[str, Any]]:

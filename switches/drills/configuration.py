@@ -7,7 +7,7 @@ from typing import Any
 from controlplane.core import json_values
 from controlplane.core.actors import Actor
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, PlannedWrite, write_locked
+from controlplane.core.configuration.comparison import Comparison, PlannedWrite, compare_and_write
 from controlplane.core.configuration.files import read_entry_file
 from controlplane.core.configuration.readers import REASON, Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
@@ -43,7 +43,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     def write(found: Comparison) -> list[dict[str, Any]]:
         return _write(found.writes, options.actor, options.now)
 
-    return write_locked(compare, publication.lock, write, options)
+    return compare_and_write(compare, publication.lock, write, options)
 
 
 def export_documents() -> dict[str, Document]:

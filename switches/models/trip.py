@@ -83,4 +83,4 @@ OUTCOME_WORDS = {
     "person": "Escalated",
     "refused": "Refused",
 }
-"""Words of screens and reports for the outcomes of trips."""
+"""Labels of trip outcomes, on screens and in reports."""

@@ -56,8 +56,8 @@ def load_phases(ramp: Ramp, now: datetime) -> RampPhases:
         engaged_at,
         steps,
         ended_at,
-        released_since=earlier.aggregate(at=Max("ended_at"))["at"],
-        blocked_since=ramps.aggregate(at=Max("job__finished_at"))["at"],
+        previous_engagement_end=earlier.aggregate(at=Max("ended_at"))["at"],
+        previous_ramp_end=ramps.aggregate(at=Max("job__finished_at"))["at"],
     )
     services = load_checking_services(ramp.switch_id)
     spans = [(phase.begins, phase.ends) for phase in phases]
@@ -74,24 +74,26 @@ def list_phases(
     steps: Iterable[JobStep],
     ended_at: datetime,
     *,
-    released_since: datetime | None = None,
-    blocked_since: datetime | None = None,
+    previous_engagement_end: datetime | None = None,
+    previous_ramp_end: datetime | None = None,
 ) -> list[RampPhase]:
     """Return the phases before, while engaged, and for each started step; `ended_at` is the end.
 
-    The phase before begins at `released_since`, the end of the engagement before, at the earliest.
-    The engaged phase begins at `blocked_since`, the end of the episode's ramp before, at the
-    earliest. One without a whole minute after that is empty.
+    The first phase starts no earlier than the end of the previous engagement, and the engaged phase
+    no earlier than the end of the episode's previous ramp. If less than a whole minute remains, the
+    phase is empty.
     """
     rows = [(step, step.started_at) for step in steps if step.started_at is not None]
     began_at = rows[0][1] if rows else ended_at
-    before_from = _begin_phase(engaged_at - BASELINE, released_since, engaged_at)
-    engaged_from = _begin_phase(max(engaged_at, began_at - BASELINE), blocked_since, began_at)
+    before_from = _find_phase_start(engaged_at - BASELINE, previous_engagement_end, engaged_at)
+    engaged_from = _find_phase_start(
+        max(engaged_at, began_at - BASELINE), previous_ramp_end, began_at
+    )
     before = RampPhase("Before engaging", 100, before_from, engaged_at)
     engaged = RampPhase("Engaged", 0, engaged_from, began_at)
-    if released_since and before_from == engaged_at:
+    if previous_engagement_end and before_from == engaged_at:
         before = replace(before, note="no full minute after the previous engagement")
-    if blocked_since and engaged_from == began_at:
+    if previous_ramp_end and engaged_from == began_at:
         engaged = replace(engaged, note="no full minute after the previous ramp")
     phases = [before, engaged]
     for step, started_at in rows:
@@ -101,10 +103,10 @@ def list_phases(
     return phases
 
 
-def _begin_phase(begin: datetime, earliest: datetime | None, end: datetime) -> datetime:
+def _find_phase_start(begin: datetime, earliest: datetime | None, end: datetime) -> datetime:
     if earliest is None or earliest <= begin:
         return begin
-    # The rest of that minute is left out: counts of a minute can't be divided.
+    # Skip the rest of that minute, because a minute's counts can't be split.
     begin = earliest.replace(second=0, microsecond=0)
     begin += MINUTE if begin < earliest else timedelta()
     return begin if begin + MINUTE <= end else end

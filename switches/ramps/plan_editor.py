@@ -158,7 +158,8 @@ class Editor:
     def summary(self) -> str:
         """Return the steps, their dwell and their gates: `3 steps of 5 min, 1 gate each`.
 
-        Different dwells are added up: `2 steps, at least 8 min`. Unreadable ones are left out.
+        Different dwells are added up: `2 steps, at least 8 min`. The duration is left out if a
+        dwell is invalid.
         """
         steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}{self._dwell_text}"
         if not self.gates:

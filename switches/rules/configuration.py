@@ -31,7 +31,8 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
     """Request the approval of each new or changed rule of the file; rules don't change here.
 
     An equal request that is pending stays as it is. Raise :class:`Conflict` if another change of a
-    rule is pending. A dry run makes the requests and rolls them back, so that it is refused, too.
+    rule is pending. A dry run makes the requests and rolls them back, so that it fails for
+    the same reasons.
     """
     entries, errors = read_entry_file(FILE, texts[FILE], PART)
     _refuse_similar_names(entries, errors)
@@ -50,7 +51,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
             transaction.set_rollback(True)
             requests.clear()
     found.changes = [replace(one, approval=requests.get(one.name, 0)) for one in found.changes]
-    return found.result()
+    return found.build_result()
 
 
 def export_documents() -> dict[str, Document]:

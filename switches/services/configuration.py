@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, drop_empty, write_locked
+from controlplane.core.configuration.comparison import Comparison, compare_and_write, drop_empty
 from controlplane.core.configuration.files import read_entry_file
 from controlplane.core.configuration.readers import Document, Loaded, LoadOptions
 from controlplane.core.configuration.schemas import Schema
@@ -38,7 +38,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
             for one in found.writes
         ]
 
-    return write_locked(compare, publication.lock, write, options)
+    return compare_and_write(compare, publication.lock, write, options)
 
 
 def check_entry(switch_id: str, fields: Mapping[str, Any]) -> Document:

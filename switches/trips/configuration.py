@@ -7,7 +7,7 @@ from typing import Any
 
 from controlplane.core import json_values
 from controlplane.core.configuration import schemas
-from controlplane.core.configuration.comparison import Comparison, write_locked
+from controlplane.core.configuration.comparison import Comparison, compare_and_write
 from controlplane.core.configuration.files import read_document, read_list
 from controlplane.core.configuration.readers import (
     CHANGED,
@@ -65,7 +65,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         audit_row = policies.write_policies(plan.rows, options.actor, options.now)
         return [audit_row] if audit_row else []
 
-    return write_locked(compare, lock, write, options)
+    return compare_and_write(compare, lock, write, options)
 
 
 @dataclass(frozen=True)
@@ -84,8 +84,8 @@ class _Plan:
     def has_changes(self) -> bool:
         return self.found.has_changes or self.order != [*self.found.present]
 
-    def result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
-        loaded, present = self.found.result(audit_rows), [*self.found.present]
+    def build_result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
+        loaded, present = self.found.build_result(audit_rows), [*self.found.present]
         if self.order == present:
             return loaded
         difference = f"order: {', '.join(present)} → {', '.join(self.order)}"

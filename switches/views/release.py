@@ -93,7 +93,7 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 
 
 def _propose_plan(last: Ramp | None) -> Editor:
-    """Return the plan of the switch's last ramp; the default plan without one.
+    """Return an editor with the plan of the last ramp, or with the default plan.
 
     A plan that never waits releases all traffic at once, so it must be chosen each time.
     """

@@ -49,7 +49,7 @@ class RetryState:
 
 
 class RetrySettings(Protocol):
-    """The attributes of a retry that decide about its calls; see `Retry` for their meaning."""
+    """The attributes of `Retry` that `RetryCallState` reads."""
 
     name: str
     parameters: RetryParameters

@@ -46,9 +46,9 @@ def describe_differences(before: Document | None, after: Document) -> list[str]:
 class Comparison:
     """The comparison of one kind of entries, which :meth:`compare` fills entry by entry.
 
-    `file` is the file, and part, that errors name; `locate` replaces it by a function of an entry's
-    name and a field's path. `present` are the present entries by name, `edited` manual edits by
-    audit target, which is an entry's name after `audit_prefix`. `note` is that of each change.
+    `file` prefixes the errors, unless `locate(name, path)` returns their place. `present` maps
+    names to the current entries, `edited` maps audit targets (`audit_prefix` and a name) to manual
+    edits. `note` is added to each change.
     `describe` returns the differences; an entry without any counts as unchanged, but is written.
     """
 
@@ -116,8 +116,8 @@ class Comparison:
     def count_new(self) -> int:
         return sum(one.before is None for one in self.writes)
 
-    def result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
-        """Return the result of the load; entries that are only in `present` are elsewhere."""
+    def build_result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded:
+        """Return the result of the load, with the entries that the file doesn't name."""
         named = {change.name for change in self.changes}
         elsewhere = tuple(f"{self.kind} {name}" for name in self.present if name not in named)
         return Loaded(tuple(self.changes), (), elsewhere, audit_rows)
@@ -132,28 +132,28 @@ class Plan(Protocol):
     @property
     def has_changes(self) -> bool: ...
 
-    def result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded: ...
+    def build_result(self, audit_rows: Sequence[dict[str, Any]] = ()) -> Loaded: ...
 
 
 AnyPlan = TypeVar("AnyPlan", bound=Plan)
 
 
-def write_locked(
+def compare_and_write(
     compare: Callable[[], AnyPlan],
     lock: Callable[[], object],
     write: Callable[[AnyPlan], Sequence[dict[str, Any]]],
     options: LoadOptions,
 ) -> Loaded:
-    """Compare a file's entries and write the changes; without any, or in a dry run, lock nothing.
+    """Compare a file's entries and write the changes; take no lock without changes or in a dry run.
 
     `write` gets the plan that `compare` returns under the lock, and returns its audit rows.
     """
     plan = compare()
     if options.dry_run or not plan.has_changes:
-        return plan.result()
+        return plan.build_result()
     lock()
     plan = compare()  # Again, as an entry may have changed before the lock.
-    return plan.result(write(plan))
+    return plan.build_result(write(plan))
 
 
 def drop_empty(document: Document) -> Document:

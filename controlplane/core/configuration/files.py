@@ -93,7 +93,7 @@ def read_entries(
 
 
 def read_entry_file(file: str, text: str, part: str) -> tuple[dict[str, dict[str, Any]], Errors]:
-    """Return the entries by name of a file whose only part they are, and the file's errors."""
+    """Parse a file with a single part; return its entries by name, and its errors."""
     errors: Errors = {}
     document = read_document(file, text, (part,), errors)
     return read_entries(file, document, part, errors), errors

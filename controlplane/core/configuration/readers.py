@@ -168,7 +168,7 @@ class FileModule(Protocol):
 
 
 def build_reader(module: FileModule, position: int, kinds: Mapping[str, str]) -> Reader:
-    """Return the reader of a module's file; its name is that of the file without `.yaml`."""
+    """Return the reader of a module's file, named after the file without `.yaml`."""
     return Reader(
         name=module.FILE.removesuffix(".yaml"),
         position=position,

@@ -24,7 +24,7 @@ def test_text_after_the_first_words_counts_as_one(text: str, words: list[str]) -
     assert split_words(text) == words
 
 
-def test_palette_query_has_as_few_words() -> None:
+def test_palette_query_is_limited_to_max_words() -> None:
     text = " ".join(f"w{number}" for number in range(100))
 
     query = PaletteQuery(text, User(), datetime(2026, 1, 1, tzinfo=UTC))

@@ -101,7 +101,7 @@ async def hold_until_changed(
                 break
             await listener.wait(caller.limit_wait(min(remaining, pause)))
             caller.check()
-            # Before it is watched, a client that has disconnected would count as connected.
+            # Until the connection is watched, a disconnect goes unnoticed.
             if listener.watching is not None and not listener.gone:
                 caller.record_connected()
             if state.now() - began >= WATCH_AFTER_SECONDS:

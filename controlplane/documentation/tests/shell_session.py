@@ -22,8 +22,8 @@ MAX_OUTPUT = 4000
 _LOOP = """
 while IFS= read -r -u {commands} line; do eval "$line"; done
 """
-# The trap ends the shell, or the `$(…)`, in which a command of a pipeline failed. 141 is no
-# failure: SIGPIPE ended the command, because `head` had read enough.
+# The trap ends the shell, or the `$(…)`, in which a command of a pipeline failed. Exit code 141
+# (SIGPIPE) is not a failure: `head` closed the pipe.
 _STRICT = """\
 set -Euo pipefail; trap '[[ "${{PIPESTATUS[*]}}" =~ ^((0|141)\\ ?)+$ ]] || \
 {{ echo "$LINENO: $BASH_COMMAND" >>{failed}; exit 1; }}' ERR; source {script} </dev/null"""

@@ -57,7 +57,7 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         remarks = _list_missing_secrets(entries)
         if options.dry_run:
             transaction.set_rollback(True)
-    return found.result(audit_rows) + added + Loaded(remarks=remarks)
+    return found.build_result(audit_rows) + added + Loaded(remarks=remarks)
 
 
 def export_documents() -> dict[str, Document]:

@@ -188,11 +188,11 @@ def is_up(data: Path) -> bool:
         return False
 
 
-def redis_pid(url: str) -> int:
+def read_redis_pid(url: str) -> int:
     return int(redis.Redis.from_url(url).info("server")["process_id"])
 
 
-def redis_answers(url: str) -> bool:
+def ping_redis(url: str) -> bool:
     try:
         return bool(redis.Redis.from_url(url).ping())
     except redis.ConnectionError:

@@ -97,14 +97,14 @@ def test_a_killed_service_starts_again_at_its_address(data: Path, name: str) -> 
         victim = (
             postmaster(cluster_of(data))
             if name == "postgres"
-            else harness.redis_pid(found["redis_url"])
+            else harness.read_redis_pid(found["redis_url"])
         )
 
         os.kill(victim, signal.SIGKILL)
 
         run.wait_for(f"{name} stopped (killed by signal 9); restarting it")
         harness.wait_until(lambda: is_up(data), 10, run)
-        harness.wait_until(lambda: harness.redis_answers(found["redis_url"]), 10, run)
+        harness.wait_until(lambda: harness.ping_redis(found["redis_url"]), 10, run)
         assert services(data) == found
         assert run.end()[0] == 0
         assert_nothing_left(run)

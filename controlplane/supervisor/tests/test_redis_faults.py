@@ -24,11 +24,11 @@ def test_a_damaged_file_is_set_aside_and_most_letters_survive(data: Path) -> Non
         url = services(data)["redis_url"]
         fill(url)
 
-        os.kill(harness.redis_pid(url), signal.SIGKILL)
+        os.kill(harness.read_redis_pid(url), signal.SIGKILL)
         damage(data)
 
         run.wait_for("damaged files are kept in")
-        harness.wait_until(lambda: harness.redis_answers(url), 10, run)
+        harness.wait_until(lambda: harness.ping_redis(url), 10, run)
         assert LETTERS // 2 < redis.Redis.from_url(url).xlen(STREAM) < LETTERS
         assert web_answers(run.port)
         (kept,) = (data / "redis-damaged").iterdir()
@@ -48,7 +48,7 @@ def test_a_file_damaged_while_nothing_ran_does_not_stop_the_next_run(data: Path)
     with start(data) as again:
         again.wait_until_ready()
         url = services(data)["redis_url"]
-        harness.wait_until(lambda: harness.redis_answers(url), 10, again)
+        harness.wait_until(lambda: harness.ping_redis(url), 10, again)
         assert LETTERS // 2 < redis.Redis.from_url(url).xlen(STREAM) < LETTERS
 
 
@@ -68,7 +68,7 @@ def test_a_damaged_dump_costs_the_dump_and_not_what_came_after_it(data: Path) ->
     with start(data) as again:
         again.wait_until_ready()
         url = services(data)["redis_url"]
-        harness.wait_until(lambda: harness.redis_answers(url), 20, again)
+        harness.wait_until(lambda: harness.ping_redis(url), 20, again)
         assert redis.Redis.from_url(url).lrange("after", 0, -1) == [b"kept"]
 
 
@@ -80,13 +80,13 @@ def test_a_redis_that_keeps_dying_ends_nothing_and_comes_back(data: Path) -> Non
 
         shutil.rmtree(folder)
         folder.write_text("in the way")
-        os.kill(harness.redis_pid(url), signal.SIGKILL)
+        os.kill(harness.read_redis_pid(url), signal.SIGKILL)
 
         run.wait_for("redis stopped 5 times in a row")
         assert web_answers(run.port)
         folder.unlink()
         folder.mkdir(mode=0o700)
-        harness.wait_until(lambda: harness.redis_answers(url), 15, run)
+        harness.wait_until(lambda: harness.ping_redis(url), 15, run)
         assert run.end()[0] == 0
         assert_nothing_left(run)
 

@@ -15,7 +15,7 @@ def test_a_new_password_is_printed_without_advice() -> None:
     assert RESET not in text
 
 
-def test_a_password_that_stays_secret_comes_with_the_command_that_resets_it() -> None:
+def test_unprinted_password_comes_with_reset_command() -> None:
     account = {"user": "admin", "password": None, "note": "unchanged"}
 
     text = format_welcome(environment.read_environment(), account)

@@ -45,7 +45,7 @@ def test_ramp_that_has_not_begun_has_only_the_baseline():
 
 
 @pytest.mark.parametrize(
-    ("released_since", "minutes"),
+    ("previous_engagement_end", "minutes"),
     [
         (ENGAGED - 31 * MINUTE, 30),
         (ENGAGED - 10 * MINUTE, 10),
@@ -54,8 +54,10 @@ def test_ramp_that_has_not_begun_has_only_the_baseline():
         (ENGAGED, 0),
     ],
 )
-def test_time_before_engaging_excludes_the_engagement_before(released_since, minutes):
-    (before, _) = list_phases(ENGAGED, [], ENGAGED + MINUTE, released_since=released_since)
+def test_time_before_engaging_excludes_the_engagement_before(previous_engagement_end, minutes):
+    (before, _) = list_phases(
+        ENGAGED, [], ENGAGED + MINUTE, previous_engagement_end=previous_engagement_end
+    )
 
     assert (before.begins, before.ends) == (ENGAGED - minutes * MINUTE, ENGAGED)
     assert before.note == ("" if minutes else "no full minute after the previous engagement")
@@ -64,7 +66,7 @@ def test_time_before_engaging_excludes_the_engagement_before(released_since, min
 def test_engaged_phase_excludes_the_ramp_before():
     began, aborted = ENGAGED + 20 * MINUTE, ENGAGED + 12 * MINUTE
 
-    (_, engaged, _) = list_phases(ENGAGED, [step(0, 5, began)], began, blocked_since=aborted)
+    (_, engaged, _) = list_phases(ENGAGED, [step(0, 5, began)], began, previous_ramp_end=aborted)
 
     assert (engaged.begins, engaged.ends) == (aborted, began)
 

@@ -28,23 +28,23 @@ pytestmark = pytest.mark.django_db
 RULE = {"kind": "exclusive", "switches": ["feature:*"]}
 
 
-def entries(file, part, **found):
+def dump_entries(file, part, **found):
     return {file: yaml.safe_dump({part: found})}
 
 
-def slo_file(**found):
-    return entries("slo.yaml", "slos", **found)
+def dump_slos(**found):
+    return dump_entries("slo.yaml", "slos", **found)
 
 
-def minutes(share=0.9):
+def build_minutes_slo(share=0.9):
     return {"target": 0.99, "slice_target": share}
 
 
-def threshold(value=0.1):
+def build_threshold(value=0.1):
     return {"metric": "timeout_rate", "value": value, "severity": "warning"}
 
 
-def policy(trigger):
+def build_policy(trigger):
     title = {"title": trigger, "sources": ["*"], "scopes": ["feature"], "gate": "automatic"}
     return {"trigger": trigger, **title}
 
@@ -55,57 +55,57 @@ def fill_dependencies():
         caller="c0", callee="x", document={"timeout_ms": 1}, registered_at=now, changed_at=now
     )
     multiply(row, names.MAX_REGISTERED - 1, caller="'c' || i")
-    return entries("timeout.yaml", "dependencies", **{"core->oracle": {}})
+    return dump_entries("timeout.yaml", "dependencies", **{"core->oracle": {}})
 
 
 def fill_slos():
-    load(slo_file(old={"target": 0.9}))
+    load(dump_slos(old={"target": 0.9}))
     multiply(Slo.objects.get(), slos.MAX_SLOS - 1, name="'old-' || i")
-    return slo_file(more={"target": 0.9})
+    return dump_slos(more={"target": 0.9})
 
 
 def fill_slos_with_minutes():
-    load(slo_file(old=minutes()))
+    load(dump_slos(old=build_minutes_slo()))
     multiply(Slo.objects.get(), slos.MAX_SLICE_SLOS - 2, name="'old-' || i")
-    return slo_file(more=minutes(), most=minutes())
+    return dump_slos(more=build_minutes_slo(), most=build_minutes_slo())
 
 
 def fill_slos_with_minutes_by_a_change():
     fill_slos_with_minutes()
-    load(slo_file(last=minutes(), plain={"target": 0.9}))
-    return slo_file(plain=minutes())
+    load(dump_slos(last=build_minutes_slo(), plain={"target": 0.9}))
+    return dump_slos(plain=build_minutes_slo())
 
 
 def fill_thresholds():
-    load(entries("thresholds.yaml", "thresholds", old=threshold()))
+    load(dump_entries("thresholds.yaml", "thresholds", old=build_threshold()))
     row, present = ThresholdRule.objects.get(name="old"), ThresholdRule.objects.count()
     multiply(row, thresholds.MAX_RULES - present, name="'old-' || i")
-    return entries("thresholds.yaml", "thresholds", more=threshold())
+    return dump_entries("thresholds.yaml", "thresholds", more=build_threshold())
 
 
 def fill_policies():
     TripPolicy.objects.all().delete()
-    load({"trips.yaml": yaml.safe_dump({"policies": [policy("old")]})})
+    load({"trips.yaml": yaml.safe_dump({"policies": [build_policy("old")]})})
     row = TripPolicy.objects.get()
     multiply(row, policies.MAX_ROWS - 1, trigger="'old-' || i", position="i")
-    return {"trips.yaml": yaml.safe_dump({"policies": [policy("new")]})}
+    return {"trips.yaml": yaml.safe_dump({"policies": [build_policy("new")]})}
 
 
 def propose_another_change():
     signed_in(person("admin", "ada")).post("/rules/", {**RULE, "name": "new", "kind": "protected"})
-    return entries("rules.yaml", "rules", new=RULE)
+    return dump_entries("rules.yaml", "rules", new=RULE)
 
 
 def create_rule_of_similar_name():
     create_rule("exclusive", "segment:*", name="Payments")
-    return entries("rules.yaml", "rules", payments=RULE)
+    return dump_entries("rules.yaml", "rules", payments=RULE)
 
 
 def name_two_rules_alike():
-    return entries("rules.yaml", "rules", Payments=RULE, payments=RULE)
+    return dump_entries("rules.yaml", "rules", Payments=RULE, payments=RULE)
 
 
-def refusal(texts, **options):
+def load_refused(texts, **options):
     with pytest.raises(DomainError) as refused:
         load(texts, **options)
     return type(refused.value), refused.value.detail
@@ -133,30 +133,30 @@ def refusal(texts, **options):
         ),
     ],
 )
-def test_plan_is_refused_as_the_load_is(fill, error, message):
+def test_dry_run_fails_with_the_error_of_the_load(fill, error, message):
     texts = fill()
     rows = AuditEntry.objects.count()
 
-    planned = refusal(texts, dry_run=True)
+    planned = load_refused(texts, dry_run=True)
 
     assert planned[0] is error
     assert message in planned[1]
-    assert refusal(texts) == planned
+    assert load_refused(texts) == planned
     assert AuditEntry.objects.count() == rows
 
 
 def test_full_installation_still_changes_its_entries():
     fill_thresholds()
-    texts = entries("thresholds.yaml", "thresholds", old=threshold(0.2))
+    texts = dump_entries("thresholds.yaml", "thresholds", old=build_threshold(0.2))
 
     assert load(texts, dry_run=True).count(CHANGED) == 1
     assert load(texts).count(CHANGED) == 1
 
 
-def test_slos_may_pass_on_the_right_to_count_minutes():
+def test_minute_counting_can_move_between_slos_at_the_limit():
     fill_slos_with_minutes()
-    load(slo_file(last=minutes(), plain={"target": 0.9}))
-    texts = slo_file(last={"target": 0.9}, plain=minutes())
+    load(dump_slos(last=build_minutes_slo(), plain={"target": 0.9}))
+    texts = dump_slos(last={"target": 0.9}, plain=build_minutes_slo())
 
     assert load(texts, dry_run=True).changes == load(texts).changes
 
@@ -175,7 +175,7 @@ def test_plan_of_rules_requests_no_approval():
 def test_load_that_fails_at_its_last_file_leaves_nothing():
     person("operator", "kim")
     propose_another_change()
-    rules = entries("rules.yaml", "rules", another=RULE, new=RULE)
+    rules = dump_entries("rules.yaml", "rules", another=RULE, new=RULE)
     texts = configuration.export_texts()
     counts = [model.objects.count() for model in (Approval, AuditEntry, OutboxMessage)]
     shipped = {"timeout.yaml": "dependencies: {core->oracle: {}}"}
