@@ -1,4 +1,4 @@
-"""kombu's Redis transport, changed to drop malformed queue items instead of failing on them."""
+"""kombu's Redis transport, changed to drop malformed queue items, and to close immediately."""
 
 from queue import Empty
 from typing import Any
@@ -24,6 +24,18 @@ class LenientChannel(redis.Channel):
         except UNREADABLE as error:
             log.warning("broker.item_dropped", kind=type(error).__name__, error=str(error))
             raise Empty from error
+
+    def close(self) -> None:
+        """Close the channel without waiting for the reply to a pending BRPOP.
+
+        kombu waits for up to `polling_interval`. A message that Redis sends meanwhile is lost,
+        which does no harm (see `controlplane.celery`).
+        """
+        pending = self._in_poll
+        if pending and not pending.can_read(timeout=0):
+            pending.disconnect()
+            self._in_poll = None
+        super().close()
 
 
 class LenientTransport(redis.Transport):

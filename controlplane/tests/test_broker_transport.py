@@ -68,3 +68,28 @@ def test_junk_is_dropped_and_the_next_message_arrives(junk):
         client.close()
 
     assert received == [{}]
+
+
+def test_a_connection_closes_without_waiting_for_a_message():
+    name = f"idle-{time.monotonic_ns()}"
+    hub = Hub()
+    set_event_loop(hub)
+    try:
+        connection = Connection(
+            settings.REDIS_URL,
+            transport=LenientTransport,
+            transport_options={"polling_interval": 4},
+        )
+        connection.transport.register_with_event_loop(connection.connection, hub)
+        consumer = Consumer(connection, [Queue(name)], accept=["json"], no_ack=True)
+        consumer.register_callback(lambda _body, _message: None)
+        consumer.consume()
+        hub.run_once()
+        assert consumer.channel._in_poll
+
+        began = time.monotonic()
+        connection.close()
+    finally:
+        set_event_loop(None)
+
+    assert time.monotonic() - began < 1
