@@ -229,6 +229,7 @@ def test_status_tells_the_worst_first():
 
     assert lines[0].startswith("core->vision  open       high      1 open")
     assert lines[1].startswith("core->oracle  closed     high      1 closed")
+    assert "failures" not in lines[0]
 
 
 def test_status_as_json_is_the_board():

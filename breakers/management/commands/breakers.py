@@ -50,9 +50,9 @@ def _load_rows() -> list[dict[str, Any]]:
 def _format_row(row: dict[str, Any]) -> str:
     counts = " ".join(f"{count} {state}" for state, count in row["counts"].items() if count)
     stale = f", {row['stale']} stale" if row["stale"] else ""
-    rate = f"{row['failure_rate']:.1%}" if row["failure_rate"] is not None else "-"
     line = f"{row['state']:9}  {row['criticality']:8}  {counts or 'no instances'}{stale}"
-    line += f"  failures {rate}"
+    if row["failure_rate"] is not None:
+        line += f"  failures {row['failure_rate']:.1%}"
     if override := row["override"]:
         obeyed = override["acknowledged"]
         line += (

@@ -50,7 +50,7 @@ class BreakerStateMachine:
         self._clock, self._rng = clock, rng
         self._transition_count = self._reopen_count = 0
         self._open_seconds = self._open_until = 0.0
-        self._evaluated = CallCounts()
+        self._evaluated, self._has_evaluated_probes = CallCounts(), False
         self._would_open = False
         self.generation = self._new_generation(initial_state(mode), clock())
 
@@ -146,7 +146,7 @@ class BreakerStateMachine:
             self._expire(self._clock())
         generation, parameters = self.generation, self.parameters
         counts = generation.window.get_counts() if generation.state == "closed" else self._evaluated
-        known = counts.calls >= parameters.needed_calls
+        known = self._is_known(counts)
         is_open = generation.state == "open" and self.mode == "normal"
         return BreakerStatus(
             state=generation.state,
@@ -157,6 +157,12 @@ class BreakerStateMachine:
             calls=counts.calls,
             open_until=self._open_until if is_open else None,
             would_open=self._would_open,
+        )
+
+    def _is_known(self, counts: CallCounts) -> bool:
+        """Return True if `counts` are enough for rates, as those of evaluated probes always are."""
+        return counts.calls >= self.parameters.needed_calls or (
+            self._has_evaluated_probes and counts is self._evaluated
         )
 
     def _record_probe(self, permit: CallPermit, failed: bool, slow: bool) -> None:
@@ -201,7 +207,7 @@ class BreakerStateMachine:
                 self._would_open = True
                 self.events.append(WouldOpen(cause, rate, counts.calls))
             return
-        self._evaluated = counts
+        self._evaluated, self._has_evaluated_probes = counts, False
         self._open(self._clock(), cause)
 
     def _evaluate_probes(self) -> None:
@@ -213,7 +219,7 @@ class BreakerStateMachine:
             or done.calls < parameters.half_open_calls
         ):
             return
-        self._evaluated = done
+        self._evaluated, self._has_evaluated_probes = done, True
         cause = reopen_cause(parameters, done)
         now = self._clock()
         if cause is not None:
@@ -247,7 +253,7 @@ class BreakerStateMachine:
         self.mode = mode
         self._would_open = False
         self._reopen_count = 0
-        self._evaluated = CallCounts()
+        self._evaluated, self._has_evaluated_probes = CallCounts(), False
         self._enter(initial_state(mode), self._clock(), cause)
 
     def transition(self, after: State, at: float, cause: str) -> None:
@@ -264,8 +270,7 @@ class BreakerStateMachine:
         )
         if before != after:
             self._transition_count += 1
-            known = counts.calls >= self.parameters.needed_calls
-            rate = counts.failure_rate() if known else None
+            rate = counts.failure_rate() if self._is_known(counts) else None
             self.events.append(
                 StateTransition(
                     self._transition_count, before, after, at, cause, rate, counts.calls

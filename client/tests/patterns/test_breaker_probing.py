@@ -128,6 +128,21 @@ def test_transitions_of_a_full_cycle_have_their_causes() -> None:
     ]
 
 
+def test_a_reopened_breaker_has_the_failure_rate_of_its_probes() -> None:
+    clock = Clock()
+    breaker, transitions = watched(
+        clock, minimum_calls=10, consecutive_failures=10, open_seconds=10, half_open_calls=3
+    )
+    fail(breaker, 10)
+    clock.goes(10)
+    succeed(breaker)
+    fail(breaker, 2)
+
+    assert breaker.state == "open"
+    assert (transitions[-1].failure_rate, transitions[-1].calls) == (pytest.approx(2 / 3), 3)
+    assert breaker.look().failure_rate == pytest.approx(2 / 3)
+
+
 def test_it_stays_open_longer_each_time_it_opens_again_until_it_closes() -> None:
     clock = Clock()
     breaker, _ = watched(
