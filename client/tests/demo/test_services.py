@@ -250,7 +250,9 @@ def test_a_button_breaks_a_service_and_the_page_says_so(three: World) -> None:
 
     assert changed == 303
     assert three.faults["oracle"].present.delay_ms == 800
-    assert "800 ms slower</span>" in page_of(three.ports["core"])
+    page = page_of(three.ports["core"])
+    assert "800 ms slower</span>" in page
+    assert "Switches engaged or ramping: 0." in page
 
 
 @pytest.mark.parametrize("form", [{"service": "core"}, {"service": "x", "make": "slow"}, {}])
