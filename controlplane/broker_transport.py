@@ -18,6 +18,8 @@ log = structlog.get_logger(__name__)
 class LenientChannel(redis.Channel):
     """A kombu channel that drops undecodable queue items, because they would crash the worker."""
 
+    _in_poll: Any
+
     def _brpop_read(self, **options: Any) -> Any:
         try:
             return super()._brpop_read(**options)  # type: ignore[misc]
