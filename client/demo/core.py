@@ -72,6 +72,9 @@ class Core:
             self._write_event(question)
         return ServiceResponse(200, found)
 
+    def show_switches(self, _: Body) -> ServiceResponse:
+        return ServiceResponse(200, {"engaged_or_ramping": self._gear.status().stopped})
+
     def _answer_measured(self, intent: str, question: Body) -> dict[str, Any]:
         """Return the answer, labeled if it is partial, and count the question in core's SLIs.
 
@@ -118,6 +121,7 @@ def main() -> None:
         pages = page.Pages(gear, ports, os.environ.get("SWITCHGEAR_URL", ""), policies)
         routes = {
             ("POST", "/ask"): core.ask,
+            ("GET", "/switches"): core.show_switches,
             ("GET", "/"): pages.show,
             ("GET", "/page.css"): pages.show_style,
             ("POST", "/"): pages.change,

@@ -11,14 +11,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import cycle
 from typing import Any
 
 from demo import load, world
+from demo.faults import WELL
 from demo.http_calls import Unreachable, call
 
-FIRST_SECONDS = 150.0
+UNUSED_SECONDS = 150.0
+"""Seconds without an engaged switch, a ramp and a fault, after which a chapter begins."""
 EVERY_SECONDS = 720.0
 """Seconds from one chapter to the next.
 
@@ -60,7 +62,7 @@ CHAPTERS: Mapping[str, Chapter] = {
         seconds=540.0,
         tells=(
             f"oracle's new retrieval ({world.RETRIEVAL}) fails for half of the visitors: its error"
-            " budget burns, a page opens, and its action stops the experiment. A ramp restores it"
+            " budget burns, an alert opens, and its action stops the experiment. A ramp restores it"
         ),
         look_at=f"/slos/oracle-answers/ and /switches/experiment/{world.RETRIEVAL}/",
         until_stopped=True,
@@ -135,6 +137,35 @@ class Player:
                 self._wait(AFTERWARDS_SECONDS)
                 return
 
+    def wait_until_unused(self) -> bool:
+        """Wait until nobody has used the demo for a while; return False if the scenario must end.
+
+        That is the case if no switch was engaged or ramping, and no fault was set, for
+        `UNUSED_SECONDS`.
+        """
+        since, is_told = self._clock(), False
+        while self._clock() - since < UNUSED_SECONDS:
+            if self._wait(LOOK_SECONDS):
+                return False
+            if self._is_used():
+                since = self._clock()
+                if not is_told:
+                    log.info("waiting until no switch is engaged or ramping, and no fault is set")
+                is_told = True
+        return True
+
+    def _is_used(self) -> bool:
+        """Return True if a switch is engaged or ramping, a fault is set, or a service is away."""
+        try:
+            if self._get("core", "/switches").get("engaged_or_ramping"):
+                return True
+            return any(self._get(name, "/faults") != asdict(WELL) for name in self._ports)
+        except Unreachable:
+            return True
+
+    def _get(self, service: str, path: str) -> Mapping[str, Any]:
+        return call(self._ports[service], path, {}, seconds=CALL_SECONDS, method="GET")[1]
+
     def is_stopped(self) -> bool:
         """Return True if the experiment's switch is engaged.
 
@@ -181,15 +212,16 @@ def main() -> None:
     if not names:
         ended.wait()
     load.wait_for(ports.values(), ended.wait)
-    if len(names) > 1:
-        log.info("the scenario begins in %.0f s", FIRST_SECONDS)
-        ended.wait(FIRST_SECONDS)
+    has_all = len(names) > 1
+    if has_all:
+        log.info("the scenario begins after %.0f s in which you only watch", UNUSED_SECONDS)
     for name in cycle(names):
-        if ended.is_set():
+        if ended.is_set() or (has_all and not player.wait_until_unused()):
             break
         began = time.monotonic()
         player.play(CHAPTERS[name])
-        ended.wait(max(0.0, began + EVERY_SECONDS - time.monotonic()))
+        pause = EVERY_SECONDS - (UNUSED_SECONDS if has_all else 0.0)
+        ended.wait(max(0.0, began + pause - time.monotonic()))
 
 
 if __name__ == "__main__":

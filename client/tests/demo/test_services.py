@@ -60,6 +60,7 @@ class World:
         pages = Pages(self.gears["core"], self.ports, "http://console.example/", policies)
         routes = {
             ("POST", "/ask"): core.ask,
+            ("GET", "/switches"): core.show_switches,
             ("GET", "/"): pages.show,
             ("GET", "/page.css"): pages.show_style,
             ("POST", "/"): pages.change,
@@ -243,6 +244,12 @@ def test_garbled_events_have_amounts_that_synapse_refuses(three: World) -> None:
         until -= 1
 
     assert "," in three.stream.events[0]["amount"]
+
+
+def test_core_counts_the_switches_that_it_applies(three: World) -> None:
+    status, answer = call(three.ports["core"], "/switches", {}, seconds=5, method="GET")
+
+    assert (status, answer) == (200, {"engaged_or_ramping": 0})
 
 
 def test_a_button_breaks_a_service_and_the_page_says_so(three: World) -> None:

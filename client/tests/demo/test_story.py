@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from demo import load, scenario, world
-from demo.faults import WELL, Faults
+from demo.faults import WELL, Fault, Faults
 from demo.http_service import FaultyService, ServiceResponse, run_service
 from demo.scenario import CHAPTERS, Player
 from switchgear.testing import FakeClock
@@ -30,6 +30,7 @@ class Stage:
         self.faults = {name: Faults(self.clock.monotonic) for name in world.SERVICES}
         self.retrieval = "v2"
         self.label: dict[str, object] = {}
+        self.switches = 0
         self.stopped_after: float | None = None
         self.waited = 0.0
 
@@ -43,6 +44,9 @@ class Stage:
     def answer(self, _: object) -> ServiceResponse:
         return ServiceResponse(200, {"retrieval": self.retrieval, **self.label})
 
+    def show_switches(self, _: object) -> ServiceResponse:
+        return ServiceResponse(200, {"engaged_or_ramping": self.switches})
+
 
 @pytest.fixture
 def stage() -> Stage:
@@ -51,7 +55,7 @@ def stage() -> Stage:
 
 @pytest.fixture
 def player(stage: Stage) -> Iterator[Player]:
-    routes = {("POST", "/ask"): stage.answer}
+    routes = {("POST", "/ask"): stage.answer, ("GET", "/switches"): stage.show_switches}
     with (
         run_service(FaultyService(routes, stage.faults["core"])) as core,
         run_service(FaultyService({}, stage.faults["oracle"])) as oracle,
@@ -82,6 +86,44 @@ def test_a_fault_is_in_while_its_chapter_plays(player: Player, stage: Stage) -> 
     player.play(CHAPTERS["experiment"])
 
     assert set(faults_seen) == {"experiment:rag-v2"}
+
+
+def test_the_story_begins_if_nobody_uses_the_demo(player: Player, stage: Stage) -> None:
+    assert player.wait_until_unused()
+
+    assert stage.waited == pytest.approx(scenario.UNUSED_SECONDS)
+
+
+def test_the_story_waits_for_a_switch(
+    player: Player, stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    stage.switches = 1
+
+    def wait(seconds: float) -> bool:
+        if stage.waited > 400:
+            stage.switches = 0
+        return stage.wait(seconds)
+
+    player._wait = wait
+
+    assert player.wait_until_unused()
+    assert stage.waited > 400 + scenario.UNUSED_SECONDS
+    assert caplog.text.count("waiting until no switch is engaged") == 1
+
+
+def test_the_story_waits_for_the_fault_of_a_person(player: Player, stage: Stage) -> None:
+    stage.faults["oracle"].inject(Fault(delay_ms=800, seconds=100))
+
+    assert player.wait_until_unused()
+
+    assert stage.waited == pytest.approx(100 + scenario.UNUSED_SECONDS, abs=5)
+
+
+def test_a_story_that_waits_can_be_ended(player: Player) -> None:
+    player._wait = lambda _: True
+
+    assert not player.wait_until_unused()
 
 
 def test_a_stopped_experiment_ends_its_chapter(player: Player, stage: Stage) -> None:
