@@ -1,10 +1,13 @@
 """Creates the demo's token, SLOs and policies by `manage.py`; repeating it is harmless."""
 
+import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from demo import load, scenario
 
@@ -27,6 +30,14 @@ def main(token_file: Path) -> None:
         lasting = ("--expires", f"{LASTS_DAYS}d")
         token = run_manage("token", "create", NAME, "--scopes", SCOPES, *lasting)
         write_token(token_file, token.strip().splitlines()[-1])
+    if engaged := json.loads(run_manage("killswitch", "list", "--json")):
+        print(describe_engaged(engaged))  # noqa: T201
+
+
+def describe_engaged(switches: Sequence[Mapping[str, Any]]) -> str:
+    """Return a line that names the switches which an earlier run left engaged or ramping."""
+    names = (f"{one['id']} ({one['state']})" for one in switches)
+    return f"Still engaged from an earlier run: {', '.join(names)}"
 
 
 def run_manage(*arguments: str) -> str:

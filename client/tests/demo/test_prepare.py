@@ -43,3 +43,14 @@ def test_a_token_is_kept_for_this_user_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
     assert [path.name for path in file.parent.iterdir()] == ["token"]
+
+
+def test_switches_of_an_earlier_run_are_named() -> None:
+    left = [
+        {"id": "feature:nl2sql", "state": "engaged"},
+        {"id": "experiment:rag-v2", "state": "ramping"},
+    ]
+
+    assert prepare.describe_engaged(left) == (
+        "Still engaged from an earlier run: feature:nl2sql (engaged), experiment:rag-v2 (ramping)"
+    )
