@@ -18,6 +18,16 @@ EVENTS = "axiom:events"
 USERS = 200
 
 
+SENTENCES = {
+    "circuit_breaker_opened": "the breaker {about} is open: calls are rejected",
+    "circuit_breaker_half_open": "the breaker {about} is half-open: a few calls probe the service",
+    "circuit_breaker_closed": "the breaker {about} is closed: calls pass",
+    "retry_budget_exhausted": "too many calls of {about} were retried: no retries for now",
+    "dlq_message_added": "an event failed three times and is a dead letter now",
+}
+"""What the terminal shows of the client library's events, by name."""
+
+
 def service_port(service: str) -> int:
     return int(os.environ[f"DEMO_{service.upper()}_PORT"])
 
@@ -29,6 +39,18 @@ def takes_part(user: str) -> bool:
 
 def connect(service: str) -> Switchgear:
     """Return a Switchgear client for a service, with the token that `demo.prepare` created."""
-    logging.basicConfig(stream=sys.stdout, level=logging.INFO, format="%(message)s")
+    output = logging.StreamHandler(sys.stdout)
+    output.setFormatter(SentenceFormatter("%(message)s"))
+    logging.basicConfig(handlers=[output], level=logging.INFO)
     token = Path(os.environ["DEMO_TOKEN_FILE"]).read_text().strip()
     return Switchgear.from_env(token=token, service=service)
+
+
+class SentenceFormatter(logging.Formatter):
+    """Formats events of the client library as sentences for people who watch the demo."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        sentence = SENTENCES.get(getattr(record, "event", ""))
+        if sentence is None:
+            return super().format(record)
+        return sentence.format(about=getattr(record, "about", ""))

@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from controlplane.environment import ROOT, Environment
 from controlplane.supervisor import application, ports
@@ -48,11 +49,14 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
     services = [
         _child_spec(name, with_redis if name in READ_REDIS else of_services) for name in SERVICES
     ]
+    log = place.log / "console.log"  # In the terminal, it would drown the scenario.
     return replace(
         app,
-        steps=(*app.steps, prepare),
+        steps=(*(replace(step, log=log) for step in app.steps), prepare),
+        processes=tuple(replace(process, log=log) for process in app.processes),
+        stand_in=replace(app.stand_in, log=log) if app.stand_in else None,
         later=(*services, *(_child_spec(name, environment) for name in BESIDE)),
-        greeting=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}"),
+        greeting=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}", log),
     )
 
 
@@ -61,7 +65,7 @@ def _child_spec(name: str, environment: Mapping[str, str], *arguments: str) -> C
     return ChildSpec(name, command, environment, ROOT)
 
 
-def _welcome(console: str, faults: str) -> str:
+def _welcome(console: str, faults: str, log: Path) -> str:
     rate = os.environ.get("DEMO_RATE") or "20"
     return (
         f"The demo is running: the services core, oracle and synapse answer {rate} questions per"
@@ -72,7 +76,8 @@ def _welcome(console: str, faults: str) -> str:
         " amount 12,50 should be 12.50)\n  Take oracle down         "
         f" {console}/breakers/core/oracle/ opens within a second\n  See the dependency map   "
         f" {console}/breakers/map/\n "
-        f" {_scenario_hint(os.environ.get('DEMO_SCENARIO') or 'auto')}\n\n"
+        f" {_scenario_hint(os.environ.get('DEMO_SCENARIO') or 'auto')}\n"
+        f"  Read the console's log    {log}\n\n"
     )
 
 
@@ -80,5 +85,5 @@ def _scenario_hint(scenario: str) -> str:
     if scenario == "off":
         return "Scenario                  off (DEMO_SCENARIO)"
     if scenario == "auto":
-        return "Scenario                  begins in a few minutes and is narrated here"
+        return "Scenario                  begins if you only watch, and is narrated here"
     return f"Scenario                  {scenario} repeats from now on and is narrated here"

@@ -119,14 +119,14 @@ def test_the_welcome_names_the_page_for_faults_in_few_lines(
     app = built(tmp_path, monkeypatch)
 
     lines = [line for line in app.greeting.splitlines() if line]
-    assert len(lines) == 9
+    assert len(lines) == 10
     assert f"http://127.0.0.1:{app.later[0].environment['DEMO_CORE_PORT']}/" in app.greeting
 
 
 def test_a_demo_without_its_story_promises_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    promise = "begins in a few minutes"
+    promise = "begins if you only watch"
     assert promise in built(tmp_path, monkeypatch).greeting
     assert promise not in built(tmp_path, monkeypatch, DEMO_SCENARIO="off").greeting
 
@@ -138,7 +138,18 @@ def test_the_welcome_tells_the_chapter_and_the_rate_that_were_chosen(
 
     assert "answer 7 questions per second" in greeting
     assert "letters repeats from now on" in greeting
-    assert "begins in a few minutes" not in greeting
+    assert "begins if you only watch" not in greeting
+
+
+def test_the_console_writes_its_log_to_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = built(tmp_path, monkeypatch)
+
+    file = tmp_path / "data" / "log" / "console.log"
+    assert {process.log for process in app.processes} == {file}
+    assert {child.log for child in app.later} == {None}
+    assert f"Read the console's log    {file}" in app.greeting
 
 
 def test_a_run_without_the_demo_says_and_starts_nothing_more(
