@@ -63,12 +63,13 @@ def start_services(
     if given.get("REDIS_URL"):
         addresses["REDIS_URL"] = given["REDIS_URL"]
     else:
+        is_first_start = not any(place.redis.iterdir())
         broker = redis.prepare_server(place, durable=durable)
         if broker.program is None:
             if not durable:
                 raise CannotRun(redis.MISSING)
             tree.terminal.say(f"{redis.MISSING}. Until then, services receive changes by polling.")
-        elif durable and redis.is_old(broker.program):
+        elif durable and is_first_start and redis.is_old(broker.program):
             tree.terminal.say(redis.OLD)
         specs.append((broker.spec(), broker.is_ready))
         addresses["REDIS_URL"] = broker.url

