@@ -1,4 +1,4 @@
-"""`manage.py retention`: show retention periods, row counts and rows due for deletion."""
+"""`manage.py retention`: show retention periods and row counts, most rows due first."""
 
 from argparse import ArgumentParser
 from datetime import datetime, timedelta
@@ -11,7 +11,12 @@ from django.db import transaction
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.retention import RETENTION_RULES, RetentionRule
-from controlplane.core.retention.rules import PERMANENT_TABLES, find_period_errors, measure_table
+from controlplane.core.retention.rules import (
+    PERMANENT_TABLES,
+    TableSize,
+    find_period_errors,
+    measure_table,
+)
 from controlplane.core.shell import ShellCommand
 from controlplane.core.sql import execute
 from controlplane.core.ticks import list_ticks
@@ -22,8 +27,8 @@ COUNT_SECONDS = 60
 
 class Command(ShellCommand):
     help = (
-        "Show how long data is kept. Periodic tasks delete what is due; KEPT_DAYS changes"
-        " retention."
+        "Show how long data is kept, most rows due first. Periodic tasks delete what is due;"
+        " KEPT_DAYS changes retention."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -45,26 +50,29 @@ class Command(ShellCommand):
             for tick in sorted({rule.tick for rule in rules}):
                 self.line(f"{tick}: {list_ticks()[tick].function(now)} deleted")
             return
-        due = sum(self._show(rule, now, only_due=options["dry_run"]) for rule in rules)
-        if options["dry_run"]:
-            self.line(f"{due} rows are due for deletion.")
-        elif not name:
+        measured = [(rule, _measure(rule, now)) for rule in rules]
+        measured.sort(key=lambda pair: -pair[1].due)
+        for rule, size in measured:
+            if size.due or not options["dry_run"]:
+                self._show(rule, size)
+        if not options["dry_run"] and not name:
             for _, table in sorted(PERMANENT_TABLES.items()):
                 count = apps.get_model(table.model)._base_manager.count()
                 self.line(f"{table.model:36} lasting {count:>9} rows  {table.why}")
+        self.line(f"{sum(size.due for _, size in measured)} rows are due for deletion.")
 
-    def _show(self, rule: RetentionRule, now: datetime, *, only_due: bool) -> int:
-        with transaction.atomic():
-            execute(f"SET LOCAL statement_timeout = '{COUNT_SECONDS}s'")
-            result = measure_table(rule, now)
-        if only_due and not result.due:
-            return 0
-        oldest = f"{result.oldest:%Y-%m-%d}" if result.oldest else "-"
+    def _show(self, rule: RetentionRule, size: TableSize) -> None:
+        oldest = f"{size.oldest:%Y-%m-%d}" if size.oldest else "-"
         self.line(
-            f"{rule.name:26} {_format_period(rule.effective_period):>9} {result.rows:>9} rows"
-            f"  oldest {oldest:10} {result.due:>8} due  {rule.table}"
+            f"{rule.name:26} {_format_period(rule.effective_period):>9} {size.rows:>9} rows"
+            f"  oldest {oldest:10} {size.due:>8} due  {rule.table}"
         )
-        return result.due
+
+
+def _measure(rule: RetentionRule, now: datetime) -> TableSize:
+    with transaction.atomic():
+        execute(f"SET LOCAL statement_timeout = '{COUNT_SECONDS}s'")
+        return measure_table(rule, now)
 
 
 def _format_period(period: timedelta) -> str:
