@@ -23,6 +23,7 @@ SITE = ROOT / "var" / "docs"
 SOURCES = (
     *("docs", "client/switchgear", "CHANGELOG.md", "requirements.txt"),
     *("controlplane", "switches", "breakers", "slo", "static/favicon.svg", "pyproject.toml"),
+    "client/pyproject.toml",
 )
 NICENESS = 10
 """Lower priority than the console's, which may be starting up at the same time."""

@@ -32,8 +32,9 @@ _generated: dict[str, str] = {}
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     if config.extra.get("api_reference"):
         _generated.update(api_reference.build_pages())
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    config.copyright = f"Switchgear {project['version']}"
+    config.copyright = (
+        f"Console {_read_version(ROOT)} · Python client {_read_version(ROOT / 'client')}"
+    )
     if IS_PUBLISHED:
         config.repo_url = config.extra["repository"]
         config.extra["version"] = {"provider": "mike", "alias": True}
@@ -68,6 +69,12 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     return html if IS_PUBLISHED else remove_repository_links(html, config.extra["repository"])
+
+
+def _read_version(folder: Path) -> str:
+    text = (folder / "pyproject.toml").read_text(encoding="utf-8")
+    version: str = tomllib.loads(text)["project"]["version"]
+    return version
 
 
 def _runbook_heading(page: Page) -> str:

@@ -98,6 +98,17 @@ def test_all_parts_of_the_console_have_one_version():
     assert project["version"] == chart["version"] == chart["appVersion"] == image["newTag"]
 
 
+def test_the_readme_names_the_versions_of_the_console_and_the_client():
+    console, client = (
+        tomllib.loads((ROOT / place / "pyproject.toml").read_text())["project"]["version"]
+        for place in (".", "client")
+    )
+
+    stated = "Beta: console {0[0]}.{0[1]}, Python client {1[0]}.{1[1]}."
+    text = stated.format(console.split("."), client.split("."))
+    assert text in (ROOT / "README.md").read_text()
+
+
 @pytest.mark.parametrize("path", sorted(GITHUB.glob("*.md")), ids=lambda path: path.name)
 def test_a_link_of_a_community_file_leads_to_a_file(path):
     targets = re.findall(r"\]\((\.\./[^)#]+)", path.read_text())

@@ -1,6 +1,7 @@
 """The strict build refuses broken links and pages that nothing lists."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,16 @@ def test_only_a_site_served_by_a_console_links_to_it(
     page = (tmp_path / "site" / "page" / "index.html").read_text()
     assert ('<a href="/">Open the console</a>' in page) == is_linked
     assert ('class="md-banner"' in page) == is_linked
+
+
+def test_the_foot_of_a_page_names_the_versions_of_console_and_client(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text("# Page\n")
+
+    build(tmp_path, ["page.md", "changelog.md"])
+
+    page = (tmp_path / "site" / "page" / "index.html").read_text()
+    assert re.search(r"Console \d+\.\d+\.\d+ · Python client \d+\.\d+\.\d+", page)
 
 
 def build(folder: Path, nav: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
