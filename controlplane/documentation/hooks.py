@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from fnmatch import fnmatch
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -23,6 +24,15 @@ INCLUDED = {
     "images/icon.svg": ROOT / "static" / "favicon.svg",
 }
 """Files outside `docs/` that the site has, by their place on it."""
+SEARCH_BOOSTS = {
+    **dict.fromkeys(
+        ("operate.md", "recover.md", "breakers.md", "slo.md", "dead-letters.md", "integrate.md"),
+        2.0,
+    ),
+    **dict.fromkeys(("adr/*", "reference/*", "changelog.md", "screen-facts.md"), 0.3),
+    **dict.fromkeys(("architecture.md", "benchmarks.md", "comparison.md"), 0.3),
+}
+"""Factors of pages' search scores, by pattern, so that how-to guides come first; others have 1."""
 IS_PUBLISHED = "DOCS_PUBLISHED" in os.environ
 """True for the public site, which has several versions and no console beside it."""
 
@@ -55,8 +65,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    if page.file.src_uri in _generated or page.file.src_uri in INCLUDED:
-        page.meta["search"] = {"boost": 0.3}  # Guides come first.
+    page.meta["search"] = {"boost": find_search_boost(page.file.src_uri)}
     source = page.file.abs_src_path
     if source is None:
         return markdown
@@ -69,6 +78,10 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
     return html if IS_PUBLISHED else remove_repository_links(html, config.extra["repository"])
+
+
+def find_search_boost(uri: str) -> float:
+    return next((boost for each, boost in SEARCH_BOOSTS.items() if fnmatch(uri, each)), 1.0)
 
 
 def _read_version(folder: Path) -> str:
