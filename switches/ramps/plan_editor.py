@@ -158,8 +158,8 @@ class Editor:
     def summary(self) -> str:
         """Return the steps, their dwell and their gates: `3 steps of 5 min, 1 gate each`.
 
-        Different dwells are added up: `2 steps, at least 8 min`. The duration is left out if a
-        dwell is invalid.
+        Of different dwells, those before the last step are added up: `2 steps, the last after at
+        least 8 min`. The duration is left out if a dwell is invalid.
         """
         steps = f"{len(self.steps)} step{'' if len(self.steps) == 1 else 's'}{self._dwell_text}"
         if not self.gates:
@@ -177,7 +177,8 @@ class Editor:
             return ""
         if len({*dwells}) == 1:
             return f" of {durations.format_readable(timedelta(seconds=dwells[0]))}"
-        return f", at least {durations.format_readable(timedelta(seconds=sum(dwells)))}"
+        before_last = durations.format_readable(timedelta(seconds=sum(dwells[:-1])))
+        return f", the last after at least {before_last}"
 
     @property
     def gates(self) -> int:

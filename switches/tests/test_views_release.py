@@ -167,6 +167,7 @@ class TestEditor:
 class TestProposedPlan:
     GATED = ({"percent": 10, "gates": [{"type": "external", "gate": "smoke"}]}, {"percent": 100})
     IMMEDIATE = ({"percent": 50, "dwell_seconds": 0}, {"percent": 100})
+    HASTY = ({"percent": 5, "dwell_seconds": 1}, {"percent": 100})
 
     def test_plan_of_the_last_ramp_is_proposed(self):
         ramp = start_ramp("feature:mail", plan=[*self.GATED])
@@ -181,10 +182,10 @@ class TestProposedPlan:
 
     @pytest.mark.parametrize(
         ("plan", "more"),
-        [(IMMEDIATE, {}), (GATED, {"automatic": True})],
-        ids=["immediate", "automatic"],
+        [(IMMEDIATE, {}), (HASTY, {}), (GATED, {"automatic": True})],
+        ids=["immediate", "hasty", "automatic"],
     )
-    def test_immediate_plan_and_that_of_an_automatic_ramp_are_not_proposed(self, plan, more):
+    def test_hasty_plan_and_that_of_an_automatic_ramp_are_not_proposed(self, plan, more):
         ramp = start_ramp("feature:mail", plan=[*plan], by=person("approver", "ada"))
         released("feature:mail")
         engaged("feature:mail")
@@ -309,7 +310,7 @@ class TestGateLists:
         of_breakers = text(page(client.post(FEATURE, {**sent, "all-new": "breaker"}, headers=PART)))
 
         assert "mail-availability · Unknown" in of_slos
-        assert "mail-&gt;smtp · Not reported" in of_breakers
+        assert "mail → smtp · Not reported" in of_breakers
         assert "States in the lists: as of" in of_slos
 
     @pytest.mark.parametrize("button", [{"do": "check"}, {"mode": "ramp"}])

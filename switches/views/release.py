@@ -95,9 +95,9 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
 def _propose_plan(last: Ramp | None) -> Editor:
     """Return an editor with the plan of the last ramp, or with the default plan.
 
-    A plan that never waits releases all traffic at once, so it must be chosen each time.
+    A hasty plan must be chosen each time.
     """
-    if last is None or plans.is_immediate(last.plan):
+    if last is None or plans.is_hasty(last.plan):
         return plan_editor.open_plan(plans.read_plan())
     return plan_editor.open_plan(last.plan)
 

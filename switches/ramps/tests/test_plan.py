@@ -226,6 +226,17 @@ def test_plan_that_spends_less_than_a_minute_at_a_quarter_or_less_is_hasty(steps
     assert plan.is_hasty(plan.read_plan(given)) == hasty
 
 
+@pytest.mark.parametrize("percents", [[100], [5, 100], [5, 25, 50, 100]])
+@pytest.mark.parametrize("last_dwell", [0, 7200])
+def test_immediate_plan_is_hasty(percents, last_dwell):
+    steps = [{"percent": percent, "dwell_seconds": 0} for percent in percents]
+    steps[-1]["dwell_seconds"] = last_dwell
+    given = plan.read_plan(steps)
+
+    assert plan.is_immediate(given)
+    assert plan.is_hasty(given)
+
+
 def test_only_a_plan_that_begins_with_everything_is_at_once():
     assert plan.is_immediate(plan.read_plan([{"percent": 100}]))
     assert not plan.is_immediate(plan.read_plan())

@@ -141,13 +141,14 @@ def test_shared_gate_is_added_to_every_step_and_removed_from_every_step():
     ("dwells", "summary"),
     [
         ((300, 300), "2 steps of 5 min, no gates"),
-        ((90, 300), "2 steps, at least 6 min 30 s, no gates"),
+        ((90, 300), "2 steps, the last after at least 1 min 30 s, no gates"),
+        ((60, 90, 300), "3 steps, the last after at least 2 min 30 s, no gates"),
         ((0, 0), "2 steps of 0 s, no gates"),
         ((60,), "1 step of 1 min, no gates"),
     ],
 )
 def test_summary_says_how_long_the_plan_takes(dwells, summary):
-    percents = [5, 100][-len(dwells) :]
+    percents = [5, 25, 100][-len(dwells) :]
     steps = [{"percent": p, "dwell_seconds": s} for p, s in zip(percents, dwells, strict=True)]
 
     assert editor.open_plan(plans.read_plan(steps)).summary == summary
