@@ -13,6 +13,8 @@ from controlplane.core.liveness import Loop
 NAME = "watchdog"
 PATIENCE_SECONDS = 5.0
 INTERVAL_SECONDS = 1.0
+STARTUP_SECONDS = 60.0
+"""Time after a start in which worker and beat may still be starting."""
 MAX_CHECK_SECONDS = 120.0
 """Longest duration of a check; a lost database connection is noticed long before."""
 
@@ -22,15 +24,21 @@ log = structlog.get_logger(__name__)
 class Watchdog:
     """A loop that checks all ticks each second and runs late ones, each in its own thread.
 
-    A tick is late `PATIENCE_SECONDS` after its time, or at once if the watchdog ran it last. The
-    first late run of a tick that hasn't run since the watchdog started is not logged, because
-    worker and beat may still be starting.
+    A tick is late `PATIENCE_SECONDS` after its time, or at once if the watchdog has taken it over.
+    In the first `startup_seconds`, the first late run of a tick that hasn't run since the watchdog
+    started is not logged, because worker and beat may still be starting.
     """
 
-    def __init__(self, stop: threading.Event, settle_seconds: float = PATIENCE_SECONDS) -> None:
+    def __init__(
+        self,
+        stop: threading.Event,
+        settle_seconds: float = PATIENCE_SECONDS,
+        startup_seconds: float = STARTUP_SECONDS,
+    ) -> None:
         self.loop = Loop(may_rest_seconds=MAX_CHECK_SECONDS)
         self._stop = stop
         self._started = time.monotonic()
+        self._startup_seconds = startup_seconds
         self._settle_seconds = settle_seconds  # Worker and beat may just be starting too.
         self._lock = threading.Lock()
         self._running: set[str] = set()
@@ -70,7 +78,7 @@ class Watchdog:
             name = status.tick.name
             if name in running:
                 continue
-            is_own = status.ran_by == NAME and name not in self._first_runs
+            is_own = status.ran_by == NAME and name in self._taken_over
             if status.late_seconds > (0 if is_own else PATIENCE_SECONDS):
                 self._start_tick(name)
                 if self._is_first_run(status):
@@ -90,11 +98,14 @@ class Watchdog:
             log.info("watchdog.ticks_handed_back", ticks=handed_back)
 
     def _is_first_run(self, status: ticks.TickStatus) -> bool:
-        """Return True if the tick hasn't run since the watchdog started."""
+        """Return True if the watchdog has just started and nothing ran this tick since."""
+        uptime = time.monotonic() - self._started
+        if uptime >= self._startup_seconds:
+            return False
         if math.isinf(status.late_seconds):
             return True
         age = status.tick.seconds + status.late_seconds
-        has_run = age < time.monotonic() - self._started or status.tick.name in self._first_runs
+        has_run = age < uptime or status.tick.name in self._first_runs
         return not has_run
 
     def _start_tick(self, name: str) -> None:

@@ -31,6 +31,7 @@ class Probe:
 @pytest.fixture
 def probes(monkeypatch):
     made = {"one": Probe(), "two": Probe()}
+    ticks.list_ticks()  # The first call registers those of all apps.
     monkeypatch.setattr(ticks, "_registered", {})
     for name, probe in made.items():
         ticks.tick(name, seconds=10, queue="test")(probe)
@@ -83,14 +84,36 @@ def test_a_tick_that_is_still_running_is_not_started_again(probes, watchdog):
     wait_until(lambda: watchdog.check_ticks() or probes["one"].calls == 2)
 
 
-def test_what_it_took_over_keeps_its_pace_until_a_worker_is_back(probes, watchdog):
-    ran("one", 10.5, by="watchdog")
+def test_what_it_took_over_keeps_its_pace_until_a_worker_is_back(probes):
+    watchdog = Watchdog(threading.Event(), startup_seconds=0)
+    ran("one", 60, by="worker")
     ran("two", 10.5, by="worker")
+    watchdog.check_ticks()
+    wait_until(lambda: Tick.objects.get(name="one").ran_by == "watchdog")
+    ran("one", 10.5, by="watchdog")
+
+    wait_until(lambda: watchdog.check_ticks() or probes["one"].calls == 2)
+    assert probes["two"].calls == 0
+
+
+def test_tick_that_the_previous_watchdog_ran_is_left_to_the_worker_at_first(probes, watchdog):
+    ran("one", 10.5, by="watchdog")
+    ran("two", 15.5, by="watchdog")
 
     watchdog.check_ticks()
 
+    wait_until(lambda: probes["two"].calls == 1)
+    assert probes["one"].calls == 0
+
+
+def test_tick_that_is_late_long_after_the_start_is_taken_over(probes, caplog):
+    ran("one", 15.5)
+    ran("two", 0)
+
+    Watchdog(threading.Event(), startup_seconds=0).check_ticks()
+
     wait_until(lambda: probes["one"].calls == 1)
-    assert probes["two"].calls == 0
+    assert "watchdog.ticks_taken_over" in caplog.text
 
 
 def test_ticks_that_never_ran_are_run_once_without_a_warning(probes, watchdog, caplog):
