@@ -101,9 +101,13 @@ def list_likely_switches(now: datetime) -> Sequence[Suggestion]:
     return [found for found in suggestions if found.switch.episode is None][:MAX_SHOWN]
 
 
-def find_busiest_switch(now: datetime) -> Switch | None:
-    """Return the switch with the most checks in the last 60 minutes, except the global one."""
-    return next((make_unregistered(key) for key in rank_keys(now) if key != GLOBAL_ID), None)
+def find_busiest_feature(now: datetime) -> Switch | None:
+    """Return the feature with the most checks in the last 60 minutes, as an unregistered switch.
+
+    A feature reaches fewer users than a segment, so it is the better switch for a first test.
+    """
+    features = (key for key in rank_keys(now) if key.startswith("feature:"))
+    return next(map(make_unregistered, features), None)
 
 
 def prepare_reasons(switch_id: str, now: datetime) -> Sequence[str]:

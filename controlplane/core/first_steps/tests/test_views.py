@@ -102,15 +102,16 @@ def test_each_role_sees_what_it_may_do_and_who_does_the_rest(role, present, abse
     assert not any(one in html for one in absent)
 
 
-def test_busiest_checked_switch_is_suggested():
+def test_busiest_checked_feature_is_suggested_and_no_segment():
     now = db_now()
     report_checks("core/a1", "feature:mail", at=now, per_second=5)
+    report_checks("core/a3", "feature:export", at=now, per_second=1)
     report_checks("core/a2", "segment:legal", "global:all", at=now, per_second=50)
 
     html = get_page("operator", PAGE)
 
-    assert "segment:legal is the switch that services check most." in text(html)
-    assert "/api/v1/switches/segment/legal/engage" in html
+    assert "feature:mail is the feature that services check most." in text(html)
+    assert "/api/v1/switches/feature/mail/engage" in html
     assert "feature:chat" not in html
 
 
