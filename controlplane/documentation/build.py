@@ -36,10 +36,12 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     folder: Path = options.folder.absolute()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # So that the draft is removed.
+    sources = hash_sources(ROOT)
+    # Before the lock, which a read-only folder refuses.
+    if not options.strict and _is_built_from(folder, sources):
+        return 0
     with build_lock.hold_lock(folder):
-        sources = hash_sources(ROOT)
-        present = read_manifest(folder)
-        if present is not None and present.sources == sources and not options.strict:
+        if not options.strict and _is_built_from(folder, sources):  # By another build meanwhile.
             return 0
         os.nice(NICENESS)
         return build(folder, sources, is_strict=options.strict)
@@ -80,6 +82,11 @@ def hash_sources(root: Path) -> str:
                 digest.update(str(file.relative_to(root)).encode() + b"\0")
                 digest.update(file.read_bytes())
     return digest.hexdigest()[:24]
+
+
+def _is_built_from(folder: Path, sources: str) -> bool:
+    manifest = read_manifest(folder)
+    return manifest is not None and manifest.sources == sources
 
 
 def _replace(folder: Path, draft: Path) -> None:

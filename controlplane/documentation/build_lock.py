@@ -12,7 +12,10 @@ def hold_lock(folder: Path) -> Iterator[None]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _lock_path(folder).open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+        try:
+            yield
+        finally:  # Closing the file isn't enough if a child process has inherited it.
+            fcntl.flock(lock, fcntl.LOCK_UN)
 
 
 def is_held(folder: Path) -> bool:

@@ -32,6 +32,8 @@ HASHED = "assets/"
 RETRY_AFTER_SECONDS = 5
 REPLACING_SECONDS = 0.05
 """Time to wait for a site that is missing while a build replaces it."""
+MAX_ATTEMPTS = 3
+"""Attempts to send a file of a site that builds keep replacing."""
 _COMMON = [header for header in BROWSER_HEADERS if header[0] != POLICY_HEADER]
 
 
@@ -72,15 +74,18 @@ class DocumentationSite:
             error = MethodNotAllowed("Pages can only be read.", allowed=("GET", "HEAD"))
             await call.respond(responses.answer_error(error))
             return
-        try:
-            await self._serve(call, path.removeprefix(PREFIX))
-        except _SiteReplaced:
-            await self._serve(call, path.removeprefix(PREFIX))
+        for _ in range(MAX_ATTEMPTS):
+            try:
+                await self._serve(call, path.removeprefix(PREFIX))
+                return
+            except _SiteReplaced:
+                continue
+        await self._send_missing(call, True)
 
     async def _serve(self, call: Call, name: str) -> None:
         site = await self._load_site()
         if site is None:
-            await self._send_missing(call)
+            await self._send_missing(call, build_lock.is_held(self._folder))
             return
         manifest = site.manifest
         if call.scope["path"] == PREFIX[:-1] or f"{name}/index.html" in manifest.files:
@@ -95,12 +100,11 @@ class DocumentationSite:
             name = "404.html"
             found = manifest.files.get(name)
         if found is None:
-            await self._send_missing(call)
+            await self._send_missing(call, build_lock.is_held(self._folder))
             return
         await self._send_file(call, site, name, found, status)
 
-    async def _send_missing(self, call: Call) -> None:
-        is_building = build_lock.is_held(self._folder)
+    async def _send_missing(self, call: Call, is_building: bool) -> None:
         page = self._missing_page(is_building)
         status, retry_after = (503, RETRY_AFTER_SECONDS) if is_building else (404, None)
         await call.respond(responses.answer_page(status, page, retry_after=retry_after))
@@ -130,7 +134,7 @@ class DocumentationSite:
         if self._read_stamp() != site.stamp:
             raise _SiteReplaced
         if content is None:
-            await self._send_missing(call)
+            await self._send_missing(call, build_lock.is_held(self._folder))
             return
         headers += [
             (b"content-type", found.media_type.encode()),

@@ -1,5 +1,6 @@
 """Builds of the site that are stopped, or run at the same time, leave only the site."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from controlplane.documentation import build, build_lock
+from controlplane.documentation.manifest import write_manifest
 
 
 @pytest.mark.slow
@@ -28,6 +30,31 @@ def test_stopped_build_leaves_no_draft(tmp_path: Path) -> None:
     assert is_held
     assert [path.name for path in tmp_path.iterdir()] == ["docs.lock"]
     assert not build_lock.is_held(folder)
+
+
+def test_present_site_in_a_folder_that_cannot_be_written_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    write_manifest(folder, build.hash_sources(build.ROOT))
+    (tmp_path / "docs.lock").mkdir()  # Refused even to root, like a file of a read-only folder.
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    assert build.main([str(folder)]) == 0
+
+
+def test_lock_ends_with_the_build_although_a_child_inherited_it(tmp_path: Path) -> None:
+    with build_lock.hold_lock(tmp_path / "docs"):
+        child = os.fork()
+        if child == 0:
+            time.sleep(30)
+            os._exit(0)
+    try:
+        assert not build_lock.is_held(tmp_path / "docs")
+    finally:
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
 
 
 def test_builds_at_the_same_time_leave_one_site(tmp_path: Path) -> None:

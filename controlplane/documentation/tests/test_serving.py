@@ -3,6 +3,8 @@
 import asyncio
 import gzip
 import json
+import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -206,6 +208,26 @@ def test_page_is_sent_with_the_headers_of_its_own_build(
 
     assert response.body == b"<p>New</p>"
     assert response.headers["etag"] == read_manifest(folder).files["index.html"].etag
+
+
+def test_site_that_is_replaced_at_each_attempt_is_being_built(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read_bytes = Path.read_bytes
+
+    def read_and_replace(path: Path) -> bytes:
+        content = read_bytes(path)
+        if path.name == "index.html":
+            stamp = time.time_ns()  # As if a build had written the manifest again.
+            os.utime(folder / NAME, ns=(stamp, stamp))
+        return content
+
+    monkeypatch.setattr(Path, "read_bytes", read_and_replace)
+
+    response = request(folder, "/docs/")
+
+    assert (response.status, response.body) == (503, b"building")
+    assert response.headers["retry-after"] == str(serving.RETRY_AFTER_SECONDS)
 
 
 def test_site_is_not_missing_while_another_one_replaces_it(folder: Path, tmp_path: Path) -> None:
