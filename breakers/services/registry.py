@@ -190,8 +190,10 @@ def require_capacity(more: int) -> None:
 
     Reported dependencies don't count, so that reports can't block registrations.
     """
+    if not more:
+        return
     registered = Dependency.objects.registered().exclude(document={}).count()
-    if more and registered + more > names.MAX_REGISTERED:
+    if registered + more > names.MAX_REGISTERED:
         limit = f"{names.MAX_REGISTERED:,}"
         raise Conflict(f"At most {limit} dependencies can be registered.")
 
