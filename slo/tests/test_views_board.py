@@ -68,7 +68,7 @@ def test_rows_come_the_worst_first():
     assert "2 spent" in text(html)
     assert "1 paging now." in text(html)
     assert "2 unknown" in text(html)
-    assert "8 objectives. No data: no alerts, gates hold." in text(html)
+    assert "8 objectives. Unknown ones open no alerts; a ramp's gate judges the" in text(html)
 
 
 def test_headline_counts_what_is_not_known_and_calls_only_the_rest_met():
