@@ -98,6 +98,16 @@ document.addEventListener("click", (event) => {
   else document.getElementById("dialog-title")?.focus();
 });
 
+// Following the link instead would change the URL's fragment, which closes the dialog.
+document.addEventListener("click", (event) => {
+  const link = /** @type {HTMLAnchorElement | null} */ (event.target.closest("a[data-adds-gate]"));
+  const editor = link && /** @type {HTMLDetailsElement | null} */ (document.querySelector(link.hash));
+  if (!editor) return;
+  event.preventDefault();
+  editor.open = true;
+  editor.querySelector(".plan-step__add select")?.focus();
+});
+
 /** @param {EngageForm} form @param {string} reason */
 function fillReason(form, reason) {
   form.elements.reason.value = reason;

@@ -78,6 +78,15 @@ def test_ramp_with_an_slo_and_a_breaker_gate_starts_without_a_typed_name(
     assert gates == [["slo", "breaker"]] * 3
 
 
+def test_advice_to_add_a_gate_opens_the_plan_by_keyboard(desks, approver, gate_targets):
+    page = desks.open_desk(approver).open(SWITCH)
+    open_dialog(page)
+
+    page.get_by_role("link", name="add an SLO or breaker gate").press("Enter")
+
+    expect(page.get_by_label("Kind of the new gate")).to_be_focused()
+
+
 def test_gate_is_chosen_from_a_list_without_javascript(desks, approver, gate_targets):
     desk = desks.open_desk(approver, java_script_enabled=False)
     page = desk.open(f"{SWITCH}release/")
