@@ -21,11 +21,11 @@ MAX_CHARACTERS = 2000
 # Advice on a reason to stop, and on a justification to let traffic flow again.
 STOP_ADVICE = (
     "Say what you saw and where, or give the incident number, for example "
-    "“OpenAI 5xx on completions since 02:10” or “INC-4411 결제 이중 청구”."
+    "“OpenAI 5xx on completions since 02:10” or “INC-4411 double charges”."
 )
 RELEASE_ADVICE = (
     "Say what changed and how you know, or give the incident number, for example "
-    "“provider recovered, error rate 0.2% for 15 min” or “INC-4411 핫픽스 2.14.1 배포”."
+    "“provider recovered, error rate 0.2% for 15 min” or “INC-4411 hotfix 2.14.1 deployed”."
 )
 
 # Pasted alerts contain line breaks and tabs, which count as spaces. The direction overrides are

@@ -4,6 +4,7 @@
 `heldout` files did not: they measure the rule on reasons that it was not tuned to.
 """
 
+import re
 import unicodedata
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from controlplane.core.reasons import (
     MAX_CHARACTERS,
     MIN_COLUMNS,
     RELEASE_ADVICE,
+    STOP_ADVICE,
     count_columns,
     find_reason_problems,
     find_text_problems,
@@ -215,3 +217,8 @@ def test_white_space_counts_once_between_words(words: list[list[tuple[str, int]]
 
     expected = sum(width for cells in words for _, width in cells) + len(words) - 1
     assert count_columns(f"  {text}\n") == expected
+
+
+@pytest.mark.parametrize("advice", [STOP_ADVICE, RELEASE_ADVICE])
+def test_advice_on_reasons_is_english(advice):
+    assert not re.search("[\uac00-\ud7a3]", advice)
