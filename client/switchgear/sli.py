@@ -3,6 +3,7 @@
 import concurrent.futures
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from operator import index
 from typing import Any
@@ -59,17 +60,23 @@ class SLI:
                 self._good += good
                 self._total += total
 
-    def measure(self, *, within_seconds: float | None = None) -> "SLIMeasure":
+    def measure(
+        self,
+        *,
+        within_seconds: float | None = None,
+        is_failure: Callable[[BaseException], bool] | None = None,
+    ) -> "SLIMeasure":
         """Return a context manager and decorator that counts one event for the code inside.
 
-        The event is bad if the code raises, or takes longer than `within_seconds`. Raise
+        The event is bad if the code raises, or takes longer than `within_seconds`. With
+        `is_failure`, an exception for which it returns False is treated as a returned value. Raise
         :class:`TypeError` if `within_seconds` is not a number.
         """
         is_number = isinstance(within_seconds, int | float) and not isinstance(within_seconds, bool)
         if within_seconds is not None and not is_number:
             kind = type(within_seconds).__name__
             raise TypeError(f"within_seconds must be a number of seconds, not {kind:.100}")
-        return SLIMeasure(self, within_seconds)
+        return SLIMeasure(self, within_seconds, is_failure)
 
     def get_counts(self) -> tuple[int, int]:
         """Return good and total events since the process began."""
@@ -94,33 +101,53 @@ class SLIMeasure(AbstractContextManager[None]):
     signature.
     """
 
-    def __init__(self, sli: SLI, within_seconds: float | None = None) -> None:
+    def __init__(
+        self,
+        sli: SLI,
+        within_seconds: float | None = None,
+        is_failure: Callable[[BaseException], bool] | None = None,
+    ) -> None:
         self._sli = sli
         self._within_seconds = within_seconds
+        self._is_failure = is_failure
         self._began = 0.0
 
     def __call__(self, function: F) -> F:
-        return wrap(function, lambda _args, _kwargs: SLIMeasure(self._sli, self._within_seconds))
+        arguments = (self._sli, self._within_seconds, self._is_failure)
+        return wrap(function, lambda _args, _kwargs: SLIMeasure(*arguments))
 
     def __enter__(self) -> None:
         self._began = time.monotonic()
 
     def __exit__(self, kind: Any, error: BaseException | None, traceback: Any) -> None:
         if error is not None:
-            if is_failure(error):
+            if not is_counted(error):
+                return
+            if self._is_bad(error):
                 self._sli.bad()
-            return
+                return
         limit = self._within_seconds
         if limit is not None and time.monotonic() - self._began > limit:
             self._sli.bad()
         else:
             self._sli.good()
 
+    def _is_bad(self, error: BaseException) -> bool:
+        if self._is_failure is None:
+            return True
+        if isinstance(error, BaseExceptionGroup):
+            return any(self._is_bad(each) for each in error.exceptions if is_counted(each))
+        try:
+            return bool(self._is_failure(error))
+        except Exception:  # The caller must get the error of the call, not this one.
+            log.exception("switchgear: SLI %s: is_failure raised", self._sli.name)
+            return True
 
-def is_failure(error: BaseException) -> bool:
-    """Return True if the error counts as a failure; for a group, if any member does."""
+
+def is_counted(error: BaseException) -> bool:
+    """Return True if the error of a call counts as an event; for a group, if any member does."""
     if isinstance(error, BaseExceptionGroup):
-        return any(is_failure(each) for each in error.exceptions)
+        return any(is_counted(each) for each in error.exceptions)
     return isinstance(error, Exception) and not isinstance(error, UNCOUNTED_ERRORS)
 
 

@@ -124,6 +124,51 @@ def test_group_in_which_anything_failed_is_a_bad_event(sli):
     assert sli.get_counts() == (0, 1)
 
 
+class HTTPException(Exception):
+    """An error with a status, like FastAPI's."""
+
+    def __init__(self, status_code):
+        self.status_code = status_code
+
+
+def is_server_error(error):
+    return error.status_code >= 500
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (HTTPException(404), (1, 1)),
+        (HTTPException(500), (0, 1)),
+        (ExceptionGroup("", [HTTPException(404), HTTPException(409)]), (1, 1)),
+        (ExceptionGroup("", [HTTPException(404), HTTPException(500)]), (0, 1)),
+        (ValueError("without a status, so is_failure raises"), (0, 1)),
+        (SwitchEngaged("feature:chat"), (0, 0)),
+    ],
+)
+def test_error_is_a_bad_event_if_is_failure_says_so(sli, error, expected):
+    @sli.measure(is_failure=is_server_error)
+    def fail():
+        raise error
+
+    with pytest.raises(type(error)):
+        fail()
+
+    assert sli.get_counts() == expected
+
+
+def test_error_that_is_no_failure_must_still_come_in_time(sli):
+    @sli.measure(within_seconds=0.0, is_failure=is_server_error)
+    def fail():
+        time.sleep(0.001)
+        raise HTTPException(404)
+
+    with pytest.raises(HTTPException):
+        fail()
+
+    assert sli.get_counts() == (0, 1)
+
+
 def test_what_takes_longer_than_it_may_is_a_bad_event(sli):
     with sli.measure(within_seconds=0.01):
         time.sleep(0.2)
