@@ -223,7 +223,7 @@ class TestAtOnce:
         )
 
         assert "Release feature:mail now" in text(html)
-        assert "feature:mail is released; services pick it up" in page(response)
+        assert "feature:mail is released; its page shows which" in page(response)
         assert Episode.objects.get().ended_at is not None
 
     @pytest.mark.parametrize(

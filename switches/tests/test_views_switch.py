@@ -168,7 +168,7 @@ class TestRelease:
         )
 
         assert response.redirect_chain == [(FINANCE, 302)]
-        assert "segment:finance is ramping at 5 %; services pick it up" in page(response)
+        assert "segment:finance is ramping at 5 %; its page shows which" in page(response)
         assert Ramp.objects.get().justification == SAFE_NOW
         assert Episode.objects.get().allow_percent == 5
 

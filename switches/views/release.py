@@ -41,7 +41,7 @@ from .actions import read_switch, show_refusal
 
 RAMP, IMMEDIATE = "ramp", "immediate"
 TEMPLATE, EDITOR = "switches/release.html", "switches/_plan_editor.html"
-_NEXT_POLL = "services pick it up on their next poll"
+_APPLIED = "its page shows which instances have applied it"
 PART = "plan-editor"
 """Id of the form part that the plan's edit buttons replace."""
 
@@ -140,9 +140,9 @@ def _describe_release(switch: Switch, released: Release) -> str:
         return f"Approval requested to release {switch.pk}; {then}."
     if released.ramp:
         share = descriptions.format_percent(released.ramp.plan[0]["percent"])
-        message = f"{switch.pk} is ramping at {share}; {_NEXT_POLL}."
+        message = f"{switch.pk} is ramping at {share}; {_APPLIED}."
     else:
-        message = f"{switch.pk} is released; {_NEXT_POLL}."
+        message = f"{switch.pk} is released; {_APPLIED}."
     return f"{message} A second person has to review it." if released.review else message
 
 
