@@ -73,7 +73,7 @@ CHAPTERS: Mapping[str, Chapter] = {
         seconds=60.0,
         tells=(
             "core writes amounts that synapse can't read: they become dead letters after three"
-            " attempts. Edit one (12,50 → 12.50) and retry it"
+            " attempts. Edit one: replace the comma by a point, and retry it"
         ),
         look_at="/dead-letters/",
     ),

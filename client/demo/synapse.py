@@ -51,7 +51,8 @@ class Synapse:
             self.amounts += Decimal(written)
         except InvalidOperation:
             raise UnreadableAmount(
-                f"amount {written!r} is not a number: write it as 12.50"
+                f"amount {written!r} is not a number: use a decimal point, as in"
+                f" {written.replace(',', '.')}"
             ) from None
 
 
