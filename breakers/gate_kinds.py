@@ -1,7 +1,7 @@
 """The gate kind `breaker`, which passes while all breakers of a dependency are closed."""
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +14,7 @@ from controlplane.core.gates.fields import GateField, check_text
 from controlplane.core.gates.kinds import GATE_KINDS, GateKind
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import FAIL, NO_DATA, PASS, GateAnswer
-from controlplane.core.gates.verdicts import evaluate_observation
+from controlplane.core.gates.verdicts import evaluate_observation, get_explanation
 from controlplane.core.instances.exports import UNSTOPPED_BOOT
 from controlplane.core.sql import fetch_all
 
@@ -113,14 +113,14 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
         "half_open": breakers.half_open,
         "blinded": breakers.blinded,
     }
-    fleet = f"{breakers.instances:,} instance{'' if breakers.instances == 1 else 's'}"
+    fleet = _count_instances(breakers.instances)
     if breakers.open:
-        why = f"it is open in {breakers.open:,} of {fleet}"
+        why = f"open in {breakers.open:,} of {fleet}"
         return GateAnswer(FAIL, {**evidence, "open_in": [*breakers.open_in], "why": why})
     if breakers.blinded:
         why = f"an override hides the state in {breakers.blinded:,} of {fleet}"
     elif breakers.half_open:
-        why = f"it is half-open in {breakers.half_open:,} of {fleet}"
+        why = f"half-open in {breakers.half_open:,} of {fleet}"
     elif breakers.oldest < since:
         why = f"not all of {fleet} have reported since the step began"
     else:
@@ -137,6 +137,10 @@ def _is_unchanged(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
     return gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
 
 
+def _count_instances(number: int) -> str:
+    return f"{number:,} instance{'' if number == 1 else 's'}"
+
+
 def _gate_dependency(gate: Gate) -> str:
     return str(gate.spec.get("dependency", ""))[:200]
 
@@ -150,6 +154,13 @@ def check_dependency(value: Any) -> str:
     if not arrow or not caller.strip() or not callee.strip():
         raise ValueError("Must be a dependency such as `core->oracle`.")
     return f"{caller.strip()}->{callee.strip()}"
+
+
+def describe_finding(_spec: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    """Return `open in 1 of 2 instances`, or in how many instances the breaker is closed."""
+    if (why := get_explanation(evidence)) or "closed" not in evidence:
+        return why
+    return f"closed in {evidence['closed']:,} of {_count_instances(evidence['instances'])}"
 
 
 KIND = GateKind(
@@ -172,6 +183,7 @@ KIND = GateKind(
         evaluate_observation, missing="this breaker has not been evaluated yet"
     ),
     position=20,
+    finding=describe_finding,
     is_stored=True,
 )
 GATE_KINDS.register(KIND)

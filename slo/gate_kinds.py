@@ -1,5 +1,6 @@
 """The gate kind `slo`: a ramp waits while an SLO burns its budget too fast."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -21,10 +22,12 @@ from controlplane.core.gates.verdicts import (
     explain_staleness,
     explain_too_few,
     format_count,
+    get_explanation,
     read_limit,
     repeat_verdict,
     show_evidence,
 )
+from slo.arithmetic.evaluate import format_burn_rate
 from slo.evaluation.gates import TYPE, read_window
 
 MIN_BAD = 3
@@ -59,6 +62,19 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
     return repeat_verdict(question, observation)
 
 
+def describe_finding(spec: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    """Return the burn rate with its limit, and the events from which it was computed."""
+    why = get_explanation(evidence)
+    if not evidence.keys() >= {"burn_rate", "good", "total", "window"}:
+        return why
+    good, total = (format_count(evidence[name]) for name in ("good", "total"))
+    rate, limit = map(format_burn_rate, (evidence["burn_rate"], spec["max_burn_rate"]))
+    found = (
+        f"burn rate {rate}, allowed {limit} ({good} of {total} events good in {evidence['window']})"
+    )
+    return f"{found}; {why}" if why else found
+
+
 KIND = GateKind(
     name=TYPE,
     label="SLO",
@@ -76,6 +92,8 @@ KIND = GateKind(
     look_up=gates.find_observations,
     evaluate=evaluate,
     position=10,
+    subject="SLO {slo}",
+    finding=describe_finding,
     is_stored=True,
 )
 

@@ -39,7 +39,7 @@ def test_one_fresh_open_breaker_fails_and_is_named():
     reports("core/a1")
     reports("core/a2", "open")
 
-    assert verdict(store_question()) == ("fail", "it is open in 1 of 2 instances")
+    assert verdict(store_question()) == ("fail", "open in 1 of 2 instances")
     assert Gate.objects.get().evidence["open_in"] == ["core/a2"]
 
 
@@ -62,7 +62,7 @@ def test_an_instance_that_has_not_reported_since_the_question_holds():
 @pytest.mark.parametrize(
     ("report", "why"),
     [
-        ({"state": "half_open"}, "it is half-open in 1 of 1 instance"),
+        ({"state": "half_open"}, "half-open in 1 of 1 instance"),
         ({"mode": "forced_closed"}, "an override hides the state in 1 of 1 instance"),
         (
             {"state": "open", "stopped": True},

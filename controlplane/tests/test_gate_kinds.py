@@ -98,6 +98,7 @@ def test_api_takes_and_shows_it():
         **SPEC,
         "max_wind": 30,
         "summary": "calm in Lisbon, up to 30 km/h",
+        "finding": "calm in Lisbon, up to 30 km/h",
         "verdict": "no_data",
         "evidence": {},
         "checked_at": None,
@@ -119,10 +120,11 @@ def test_plan_editor_offers_it_with_its_fields():
 
 def test_command_line_sends_and_shows_it():
     sent = release._parse_gate("weather:place=Lisbon,max_wind=30")
-    shown = {**sent, "summary": kinds.describe_gate(sent), "verdict": "fail", "evidence": {}}
+    result = {**sent, "verdict": "fail", "evidence": {"why": "the wind is 31 km/h"}}
+    shown = {**result, "finding": kinds.describe_finding(result)}
 
     assert sent == {**SPEC, "max_wind": 30}
-    assert "calm in Lisbon, up to 30 km/h" in str(cli_ramps.format_gate(shown))
+    assert "up to 30 km/h: the wind is 31 km/h" in str(cli_ramps.format_gate(shown))
 
 
 @pytest.mark.django_db

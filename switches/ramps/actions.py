@@ -162,8 +162,8 @@ def _require_no_failure(evaluation: RampEvaluation) -> None:
     for gate in (*evaluation.gates, *evaluation.step.data["gates"]):
         if gate.get("verdict") == FAIL:
             raise Conflict(
-                f"A gate fails: {kinds.describe_gate(gate)}. The switch is about to be engaged"
-                " again.",
+                f"A gate fails: {kinds.describe_finding(gate)}. The switch is about to be"
+                " engaged again.",
                 gate=gate,
             )
 

@@ -33,14 +33,13 @@ class CurrentStep:
 
 @dataclass(frozen=True)
 class GateResult:
-    """A gate's description, verdict and optional explanation."""
+    """A gate's finding as text, and its verdict."""
 
-    gate: str
+    text: str
     verdict: str
-    why: str = ""
 
     def __str__(self) -> str:
-        return f"{self.gate}: {self.why}" if self.why else self.gate
+        return self.text
 
 
 @dataclass(frozen=True)

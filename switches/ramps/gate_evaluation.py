@@ -21,7 +21,7 @@ from controlplane.core.jobs.models import Job, JobStep
 from controlplane.core.live.change_notices import notify_changed
 from switches.models import Ramp
 
-from . import clock_correction, descriptions, transitions
+from . import clock_correction, transitions
 from .decision import CurrentStep, GateResult, Next, RampDecision, decide
 from .questions import approval_target, build_questions
 
@@ -188,14 +188,12 @@ def _evaluate(
         else ramp.blind_since,
         held=[f"{hold.why}, since {hold.since:%-d %b %H:%M} UTC" for hold in held[:MAX_HOLDS]],
     )
-    gate_results = [
-        GateResult(kinds.describe_gate(gate), gate["verdict"], _explain(gate)) for gate in results
-    ]
+    gate_results = [GateResult(_describe_result(gate), gate["verdict"]) for gate in results]
     return RampEvaluation(
         turn, ramp, step, results, decide(current, gate_results, now), is_held=bool(held)
     )
 
 
-def _explain(gate: Mapping[str, Any]) -> str:
+def _describe_result(gate: Mapping[str, Any]) -> str:
     # The explanation of a waiting gate varies, which must not change the hold reason.
-    return "" if gate["verdict"] == WAITING else descriptions.get_explanation(gate["evidence"])
+    return (kinds.describe_gate if gate["verdict"] == WAITING else kinds.describe_finding)(gate)

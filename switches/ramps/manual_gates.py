@@ -1,6 +1,6 @@
 """Manual gates: a ramp waits until a person approves that it advances."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -13,6 +13,7 @@ from controlplane.core.errors import Conflict
 from controlplane.core.gates.fields import DURATION, GateField, whole_number_between
 from controlplane.core.gates.kinds import GateKind
 from controlplane.core.gates.questions import FAIL, PASS, WAITING, GateAnswer, GateQuestion
+from controlplane.core.gates.verdicts import get_explanation
 from controlplane.core.jobs.models import Job
 from switches import publication
 from switches.blast import risk_facts
@@ -93,6 +94,14 @@ def find_answers(questions: Sequence[GateQuestion], now: datetime) -> list[GateA
     return [answers.get(question.step) for question in questions]
 
 
+def describe_finding(_spec: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    """Return who approved, with the comment, or why nobody did."""
+    if "approved_by" not in evidence:
+        return get_explanation(evidence)
+    comment = f": {evidence['comment']}" if evidence.get("comment") else ""
+    return f"{evidence['approved_by']} approved{comment}"
+
+
 KIND = GateKind(
     name="manual",
     label="Manual approval",
@@ -110,6 +119,7 @@ KIND = GateKind(
     look_up=find_answers,
     evaluate=lambda _question, answer, _now: answer or NOT_YET,
     position=30,
+    finding=describe_finding,
     can_fail=False,
     is_unique=True,
     initial_verdict=WAITING,

@@ -98,7 +98,7 @@ def describe_for_message(
     ramp, job = locked.ramp, locked.job
     facts: dict[str, Any] = {"plan": descriptions.describe_plan(ramp.plan)}
     if gate_results:
-        facts["gates"] = "; ".join(map(descriptions.describe_result, gate_results))
+        facts["gates"] = "; ".join(result["finding"] for result in gate_results)
     if job.state == Job.State.HOLDING and ramp.blind_since is not None:
         longest = timedelta(seconds=ramp.plan[locked.index]["max_hold_seconds"])
         facts["held_until_at"] = timestamp(ramp.blind_since + longest)

@@ -94,6 +94,9 @@ class RampGateShape(Resource[Mapping[str, Any]]):
 
     type = GateTypeField()
     summary = serializers.CharField(help_text="Description of the gate.")
+    finding = serializers.CharField(
+        help_text="The latest result as text; the description before the first."
+    )
     verdict = serializers.ChoiceField(VERDICTS)
     evidence = serializers.DictField()
     checked_at = serializers.DateTimeField(allow_null=True)
@@ -101,8 +104,8 @@ class RampGateShape(Resource[Mapping[str, Any]]):
     def to_representation(self, gate: Mapping[str, Any]) -> dict[str, Any]:
         kind = GATE_KINDS.get(gate["type"])
         unchecked = {"verdict": kind.initial_verdict if kind else NO_DATA, "evidence": {}}
-        summary = kinds.describe_gate(gate)
-        return {**unchecked, "checked_at": None, **gate, "summary": summary}
+        texts = {"summary": kinds.describe_gate(gate), "finding": kinds.describe_finding(gate)}
+        return {**unchecked, "checked_at": None, **gate, **texts}
 
 
 class RampStepShape(Resource[JobStep]):

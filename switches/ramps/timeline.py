@@ -238,10 +238,9 @@ def _build_gate(ramp: Ramp, index: int, number: int, gate: Mapping[str, Any]) ->
     checked_at = gate.get("checked_at")
     return {
         "pk": f"gate-{ramp.pk}-{index}-{number}",
-        "name": kinds.describe_gate(gate),
+        "finding": kinds.describe_finding(gate),
         "verdict": gate.get("verdict", ""),
         "can_fail": (kind := GATE_KINDS.get(gate["type"])) is not None and kind.can_fail,
-        "why": descriptions.get_explanation(evidence),
         "evidence": evidence,
         "checked_at": datetime.fromisoformat(checked_at) if checked_at else None,
     }

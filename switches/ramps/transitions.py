@@ -230,6 +230,10 @@ def _describe_blocking_rules(locked: LockedRamp) -> str:
 def _select_evidence(gate_results: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ordered = sorted(gate_results, key=lambda gate: gate["verdict"] != FAIL)
     return [
-        {"gate": kinds.describe_gate(gate), **{key: gate[key] for key in ("verdict", "evidence")}}
+        {
+            "gate": kinds.describe_gate(gate),
+            "finding": kinds.describe_finding(gate),
+            **{key: gate[key] for key in ("verdict", "evidence")},
+        }
         for gate in ordered[:MAX_EVIDENCE]
     ]

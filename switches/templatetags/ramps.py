@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
-from decimal import Decimal
 from functools import partial
 from typing import Any
 
@@ -16,9 +15,6 @@ from controlplane.core.templatetags.screen import epoch, icon, time_left
 from switches.ramps import descriptions
 
 register = template.Library()
-
-MAX_FIGURES = 6
-MAX_FIGURE_LENGTH = 120
 
 RAMP_STATES = {
     "pending_approval": ("approvals", "Waits for approval", "pending"),
@@ -49,23 +45,6 @@ VERDICTS = {
     "waiting": ("clock", "Waiting", "pending"),
     "": ("clock", "Not checked yet", "quiet"),
 }
-# Evidence shown elsewhere on the line, such as in the gate's name, or internal.
-NOT_FIGURES = frozenset(
-    {
-        "dependency",
-        "slo",
-        "why",
-        "since",
-        "observed_at",
-        "looked_at",
-        "approval",
-        "waits_until",
-        "good",
-        "total",
-        "seen",
-        "needed",
-    }
-)
 
 
 def render_state(looks: Mapping[str, tuple[str, str, str]], name: str) -> SafeString:
@@ -94,24 +73,6 @@ def error_share(counts: tuple[float, float]) -> str:
 @register.filter
 def event_count(counts: tuple[float, float]) -> str:
     return f"{round(counts[1]):,}"
-
-
-@register.filter
-def figures(evidence: Mapping[str, Any]) -> list[str]:
-    texts = []
-    good, total = evidence.get("good"), evidence.get("total")
-    if _is_number(good) and _is_number(total):
-        texts.append(f"{_format_value(good)} of {_format_value(total)} events good")
-    seen, needed = evidence.get("seen"), evidence.get("needed")
-    if _is_number(seen) and _is_number(needed) and "why" not in evidence:
-        texts.append(f"{_format_value(seen)} of {_format_value(needed)} events")
-    for name, value in evidence.items():
-        if name in NOT_FIGURES or isinstance(value, dict | list) or value is None:
-            continue
-        text = _format_value(value)
-        cut = f"{text[:MAX_FIGURE_LENGTH]}…" if len(text) > MAX_FIGURE_LENGTH else text
-        texts.append(f"{str(name)[:MAX_FIGURE_LENGTH].replace('_', ' ')} {cut}")
-    return texts[:MAX_FIGURES]
 
 
 @register.filter
@@ -147,15 +108,3 @@ def bar(part: Any, whole: Any = 100, tone: str = "ramp") -> SafeString:
         tone,
         f"{width:.2f}",
     )
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:,.4g}" if isinstance(value, float) else str(value)

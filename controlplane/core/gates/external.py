@@ -31,6 +31,7 @@ from .verdicts import (
     build_no_data,
     explain_staleness,
     format_time,
+    get_explanation,
     truncate_evidence,
 )
 
@@ -39,6 +40,8 @@ VERDICTS = (OK, FAIL)
 NAME = re.compile(r"[A-Za-z0-9._-]{1,120}")
 WRONG_NAME = "Must be 1 to 120 letters, digits, `.`, `_` or `-`."
 MAX_LABEL_LENGTH = 200
+MAX_DETAILS = 4
+MAX_DETAIL_LENGTH = 60
 EXTERNAL_GATES = "external-gates"
 """Name of the list of external gates."""
 
@@ -181,6 +184,15 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
     return GateAnswer(FAIL, {**evidence, "why": f"{observation.by} reported {observation.verdict}"})
 
 
+def describe_finding(_spec: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    """Return `token:ci reported fail (12 errors)`, with short values of the reported evidence."""
+    found = get_explanation(evidence)
+    if not found and "said" in evidence:
+        found = f"{evidence['by']} reported {evidence['said']}"
+    details = ", ".join(_list_details(evidence.get("evidence")))
+    return f"{found} ({details})" if details else found
+
+
 KIND = GateKind(
     name="external",
     label="External gate",
@@ -192,7 +204,29 @@ KIND = GateKind(
     look_up=find_observations,
     evaluate=evaluate,
     position=50,
+    finding=describe_finding,
 )
+
+
+def _list_details(reported: Any) -> list[str]:
+    """Return the first short values that a program reported, numbers first."""
+    if not isinstance(reported, Mapping):
+        return []
+    details = [
+        (name, value)
+        for name, value in reported.items()
+        if name != "left_out"
+        and isinstance(value, int | float | str)
+        and len(str(value)) <= MAX_DETAIL_LENGTH
+    ]
+    details.sort(key=lambda detail: isinstance(detail[1], str))
+    return [_format_detail(name.replace("_", " "), value) for name, value in details[:MAX_DETAILS]]
+
+
+def _format_detail(name: str, value: float | str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"{value:,} {name}"
+    return f"{name} {value:g}" if isinstance(value, float) else f"{name} {value}"
 
 
 def _latest_failure(

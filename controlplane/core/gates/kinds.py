@@ -13,12 +13,15 @@ from typing import Any
 from controlplane.core.registry import KindRegistry
 
 from .fields import GateField
-from .questions import NO_DATA, GateAnswer, GateQuestion
+from .questions import FAIL, NO_DATA, PASS, GateAnswer, GateQuestion
+from .verdicts import get_explanation
 
 LookUp = Callable[[Sequence[GateQuestion], datetime], Sequence[Any]]
 """Function that fetches the data of each gate, in the same order, in one query."""
 Evaluate = Callable[[GateQuestion, Any, datetime], GateAnswer]
 """Function that returns a gate's verdict at a time, from the data that `LookUp` fetched."""
+Finding = Callable[[Mapping[str, Any], Mapping[str, Any]], str]
+"""Function that words a pass or a failure, from the gate as in the plan and its evidence."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,9 @@ class GateKind:
     look_up: LookUp
     evaluate: Evaluate
     position: int
+    subject: str = ""
+    """Format string over the fields that names the gate before a finding; `summary` by default."""
+    finding: Finding = lambda _spec, evidence: get_explanation(evidence)
     can_fail: bool = True
     """True if the gate can fail a step; other kinds only delay it."""
     is_unique: bool = False
@@ -61,14 +67,34 @@ def get_fields(name: str) -> tuple[GateField, ...]:
 def describe_gate(spec: Mapping[str, Any]) -> str:
     """Return a summary of a gate, such as `breaker core → oracle`; its type for an unknown kind."""
     kind = GATE_KINDS.get(spec["type"])
-    if kind is None:
-        return str(spec["type"])
-    shown = {
-        field.name: field.show(spec[field.name]) for field in kind.fields if field.name in spec
-    }
-    return kind.summary.format_map(shown)
+    return _fill_in(kind, kind.summary, spec) if kind else str(spec["type"])
+
+
+def describe_finding(gate: Mapping[str, Any]) -> str:
+    """Return the latest result of a gate as text, without a full stop.
+
+    An example is `SLO core-errors: burn rate 12×, allowed 1× (58 of 151 events good in 12 s)`.
+    `gate` has the fields of the plan, and `verdict` and `evidence` of the result. A gate without
+    evidence is described by its rule.
+    """
+    kind = GATE_KINDS.get(gate["type"])
+    evidence = gate.get("evidence") or {}
+    finding = get_explanation(evidence)
+    if kind and gate.get("verdict") in (PASS, FAIL):
+        finding = kind.finding(gate, evidence)
+    if not finding:
+        return describe_gate(gate)
+    subject = _fill_in(kind, kind.subject or kind.summary, gate) if kind else gate["type"]
+    return f"{subject}: {finding}"
 
 
 def document_kinds() -> list[str]:
     """Return the rows of the Markdown table of gate kinds in docs/operate.md."""
     return [f"| `{kind.name}` | {kind.passes_when} |" for kind in GATE_KINDS.values()]
+
+
+def _fill_in(kind: GateKind, template: str, spec: Mapping[str, Any]) -> str:
+    shown = {
+        field.name: field.show(spec[field.name]) for field in kind.fields if field.name in spec
+    }
+    return template.format_map(shown)

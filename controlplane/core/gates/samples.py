@@ -1,7 +1,8 @@
 """Minimum-sample gates: they wait for a minimum number of events of an SLO, and never fail."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from controlplane.core import canonical
 from controlplane.core.sql import fetch_all
@@ -9,7 +10,14 @@ from controlplane.core.sql import fetch_all
 from .fields import NUMBER, GateField, check_text, whole_number_between
 from .kinds import GateKind
 from .questions import PASS, GateAnswer, GateQuestion
-from .verdicts import FRESH, build_no_data, explain_too_few, read_limit
+from .verdicts import (
+    FRESH,
+    build_no_data,
+    explain_too_few,
+    format_count,
+    get_explanation,
+    read_limit,
+)
 
 MIN_EVENTS = 100
 SLOS = "slos"
@@ -57,6 +65,13 @@ def evaluate(question: GateQuestion, total: int, _now: datetime) -> GateAnswer:
     return build_no_data(question, explain_too_few(total, needed), evidence)
 
 
+def describe_finding(spec: Mapping[str, Any], evidence: Mapping[str, Any]) -> str:
+    """Return `100 events since the step began`; counting stops at the minimum."""
+    if "seen" not in evidence:
+        return get_explanation(evidence)
+    return f"{format_count(evidence['seen'])} events since the step began"
+
+
 KIND = GateKind(
     name="samples",
     label="Enough events",
@@ -66,6 +81,7 @@ KIND = GateKind(
     look_up=count_events,
     evaluate=evaluate,
     position=40,
+    finding=describe_finding,
     can_fail=False,
 )
 

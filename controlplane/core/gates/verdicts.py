@@ -81,6 +81,12 @@ def show_evidence(observation: Observation) -> dict[str, Any]:
     return {**observation.evidence, "observed_at": canonical.timestamp(observation.observed_at)}
 
 
+def get_explanation(evidence: Mapping[str, Any]) -> str:
+    """Return the explanation (`why`) in a gate's evidence without its full stop; empty if none."""
+    why = evidence.get("why")
+    return why.rstrip(".") if isinstance(why, str) else ""
+
+
 def explain_staleness(question: GateQuestion, observation: Observation, now: datetime) -> str:
     """Return the reason why an observation does not count now; empty if it counts."""
     at = observation.observed_at

@@ -71,7 +71,7 @@ def test_why_names_every_gate_and_only_those():
     why = decide(
         CurrentStep("running", OVER, HOUR),
         [
-            GateResult("smoke", "fail", "12 errors"),
+            GateResult("smoke: 12 errors", "fail"),
             GateResult("slo", "pass"),
             GateResult("oracle", "fail"),
         ],

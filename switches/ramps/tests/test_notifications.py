@@ -133,7 +133,10 @@ def test_compensation_is_told_with_the_evidence_in_words(slack, kim):
 
     text = head(slack)["text"]
     assert "feature:chat ENGAGED again: its ramp failed at step 1 of 3" in text
-    assert "*Gates:* external gate smoke: fail, 12 errors, page /checkout" in text
+    assert (
+        "*Gates:* external gate smoke: system:shell reported fail (12 errors, page /checkout)"
+        in text
+    )
     assert "Fix the cause, then release it again." in text
     assert "then starts a ramp" in text  # It will expire again.
     assert [*buttons(head(slack))] == ["acknowledge", "extend"]

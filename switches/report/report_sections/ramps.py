@@ -118,7 +118,7 @@ def _gates_in_the_way(ramps: Sequence[Ramp]) -> Mapping[int, str]:
         not_passed = [gate for gate in step.data["gates"] if gate.get("verdict", PASS) != PASS]
         failing = [gate for gate in not_passed if gate["verdict"] == FAIL]
         by_ramp[step.job_id] = "; ".join(
-            kinds.describe_gate(gate) for gate in failing or not_passed
+            kinds.describe_finding(gate) for gate in failing or not_passed
         )
     return by_ramp
 

@@ -83,7 +83,8 @@ def test_each_outcome_is_told_the_worst_first():
     assert ramps["summary"].startswith("6 ramps began; 1 completed, 1 under way, 1 replaced, ")
     # It began just after the report was composed.
     assert re.search(r"The longest hold: (20 min|19 min 59 s)\.$", ramps["summary"])
-    assert get_row(content, "feature:back")["gate"] == "external gate smoke"
+    gate = "external gate smoke: system:shell reported fail"
+    assert get_row(content, "feature:back")["gate"] == gate
     assert get_row(content, "feature:back")["held_seconds"] // 60 in (19, 20)
     assert get_row(content, "feature:held")["held_seconds"] // 60 in (9, 10)
     assert get_row(content, "feature:stopped")["why"].startswith("Aborted by user:kim: ")

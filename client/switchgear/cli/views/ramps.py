@@ -36,13 +36,6 @@ _VERDICTS = {
     "no_data": StyledText("? ", "warn"),
     "waiting": StyledText("⚑ ", "warn"),
 }
-_GATES = {
-    "slo": "SLO {slo}: burn rate over {window} at most {max_burn_rate}",
-    "breaker": "breaker {dependency}",
-    "manual": "manual approval",
-    "samples": "at least {min_events} events of {slo}",
-    "external": "{gate}",
-}
 
 
 def format_state(one: Ramp) -> Cell:
@@ -106,12 +99,9 @@ def step_row(number: int, step: Mapping[str, Any], clock: Clock) -> tuple[object
 
 
 def format_gate(one: Mapping[str, Any]) -> Cell:
-    """Return a gate, such as `✔ SLO core-availability: burn rate over 5m at most 1`."""
-    words = _GATES.get(one["type"])
-    name = words.format_map(one) if words else one.get("summary", one["type"])
-    why = one.get("evidence", {}).get("why") if one["verdict"] != "pass" else None
-    reason = StyledText(f": {str(why).rstrip('.')}", "quiet") if why else ""
-    return cell(_VERDICTS.get(one["verdict"], StyledText("? ")), name, reason)
+    """Return a gate with its latest result, such as `✖ breaker core → oracle: half-open`."""
+    finding = one.get("finding") or one.get("summary", one["type"])
+    return cell(_VERDICTS.get(one["verdict"], StyledText("? ")), finding)
 
 
 def progress_text(one: Ramp, clock: Clock) -> str:
