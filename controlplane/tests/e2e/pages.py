@@ -18,7 +18,14 @@ _LINK = re.compile(r"<a\b[^>]*?\shref=\"([^\"]+)\"")
 # Pages whose tabs and filters show other parts: as many of each as there may be.
 _TABS = 6
 # What looks different by its state or kind, so that one stands for the others no more.
-_SEVERAL = {"switch_page", "ramp_page", "alert_page", "letter_page", "target_new"}
+_SEVERAL = {
+    "switch_page",
+    "ramp_page",
+    "alert_page",
+    "letter_page",
+    "archived_letter_page",
+    "target_new",
+}
 # What one looks at most, on a bad night: for what is costly to judge on every page there is.
 MAIN = (
     "/",

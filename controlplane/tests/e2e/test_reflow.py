@@ -1,11 +1,11 @@
-"""Pages and their tables fit a phone, and 320 pixels: a desktop's width at 400 % zoom."""
+"""Pages, tables and text fit a phone, and 320 pixels: a desktop at 400 % zoom."""
 
 import pytest
 
 from controlplane.tests.e2e import pages
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-SIZES = ((320, 640), (390, 844), (844, 390))
+SIZES = ((320, 640), (390, 844), (844, 390), (1440, 900))
 API_REFERENCE = ("/api/docs/", "/api/docs/switches/")
 WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? null
   : [...document.querySelectorAll("main *")].filter(one => {
@@ -26,10 +26,30 @@ CUT = """() => {
 }"""
 """Tables whose right edge is hidden until a part of the page is scrolled sideways."""
 
+NARROW = """() => {
+  const columns = new Set();
+  const texts = document.createTreeWalker(document.querySelector("main"), NodeFilter.SHOW_TEXT);
+  while (texts.nextNode()) {
+    let one = texts.currentNode.parentElement;
+    if (!texts.currentNode.data.trim() || !one.checkVisibility()) continue;
+    while (getComputedStyle(one).display.startsWith("inline")) one = one.parentElement;
+    columns.add(one);
+  }
+  const found = [...columns].filter(one => {
+    const range = document.createRange();
+    range.selectNodeContents(one);
+    const { width, height } = range.getBoundingClientRect();
+    const isNarrow = width > 1 && width < Math.min(80, innerWidth / 5);
+    return isNarrow && height > 6.4 * parseFloat(getComputedStyle(one).fontSize);
+  });
+  return found.slice(0, 3).map(one => `${one.className}: ${one.innerText.slice(0, 30)}`).join();
+}"""
+"""Text of more than about four lines in a column narrower than 80 pixels, 64 at a width of 320."""
 
-def test_no_page_or_table_of_a_bad_night_scrolls_sideways(rounds, night):
+
+def test_no_page_of_a_bad_night_scrolls_sideways_or_has_narrow_text(rounds, night):
     page = (desk := rounds.open_desk(night)).page
-    seen, wide = set(), {}
+    seen, found = set(), {}
     for name, path, html in pages.followed(night):
         if name in seen and "<table" not in html:
             continue
@@ -37,10 +57,10 @@ def test_no_page_or_table_of_a_bad_night_scrolls_sideways(rounds, night):
         page.goto(f"{desk.url}{path}")
         for width, height in SIZES:
             page.set_viewport_size({"width": width, "height": height})
-            if which := page.evaluate(WIDE) or page.evaluate(CUT):
-                wide[f"{path} at {width}"] = which
+            if which := page.evaluate(WIDE) or page.evaluate(CUT) or page.evaluate(NARROW):
+                found[f"{path} at {width}"] = which
 
-    assert wide == {}
+    assert found == {}
 
 
 @pytest.mark.parametrize("path", API_REFERENCE)

@@ -142,10 +142,19 @@ def _letters(heap: Heap, actor: Actor) -> None:
         )
     first = heap.add(error="timeout after 30 s")
     second = heap.add(error="timeout after 31 s")
+    third = heap.add(error="timeout after 32 s")
     stream = heap.stream()
     indexer.catch_up(stream, now)
     acting.discard(stream=stream, entry_id=first, reason=WHY, actor=actor, now=now)
     acting.retry(stream=stream, entry_id=second, reason=WHY, actor=actor, now=now)
+    acting.retry(
+        stream=stream,
+        entry_id=third,
+        reason=WHY,
+        actor=actor,
+        now=now,
+        edited_fields={"order": "seventeen"},
+    )
     replays.request_replay(
         stream=stream,
         action="retry",
