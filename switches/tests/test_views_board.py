@@ -27,6 +27,7 @@ from switches.tests.browsers import (
     within_a_minute,
 )
 from switches.tests.bulk_engagements import engage_alike
+from switches.tests.instances import report_checks
 from switches.tests.ramps import start_ramp
 
 pytestmark = pytest.mark.django_db
@@ -249,14 +250,27 @@ def test_nobody_keeps_a_copy_of_what_was_seen():
 
 
 @pytest.mark.parametrize(
-    ("known", "expected"), [(1, "The only known switch is released."), (2, "All 2 known switches")]
+    ("known", "expected"),
+    [
+        (1, "The only registered switch is released."),
+        (2, "All 2 registered switches are released."),
+    ],
 )
-def test_known_switches_are_counted_in_words_that_fit(known, expected):
+def test_registered_switches_are_counted_in_words_that_fit(known, expected):
     for number in range(known):
         engaged(f"segment:s{number}")
         released(f"segment:s{number}")
 
     assert expected in text(page(browser_as("viewer").get("/")))
+
+
+def test_checked_switches_are_not_counted_as_registered():
+    engaged("segment:finance")
+    report_checks("core/a1", "segment:finance", "segment:hr", at=db_now())
+
+    shown = text(page(browser_as("viewer").get("/")))
+
+    assert "of 1 registered switch. Services check others too, listed below." in shown
 
 
 def test_ramp_says_that_the_global_switch_blocks_its_share():
@@ -292,7 +306,7 @@ class TestOneOfEach:
         assert "5 engaged" in html
         assert "1 overdue" in html
         assert "1 ramping" in html
-        assert "of 7 known switches" in html
+        assert "of 7 registered switches" in html
 
     @pytest.mark.parametrize(
         ("query", "shown"),
