@@ -92,9 +92,16 @@ def build_spark(minutes: Iterable[MinuteRow], first: datetime, length: int) -> F
     return FailureSpark(length, pieces, troubled, max(shares, default=None))
 
 
-def build_bands(minutes: Iterable[MinuteRow], first: datetime, length: int) -> list[Band]:
-    """Return bands of the worst breaker state for the `length` minutes that begin with `first`."""
-    return _build_bands({(one.minute - first) // MINUTE: one.worst for one in minutes}, length)
+def build_bands(
+    minutes: Iterable[MinuteRow], first: datetime, length: int, *, present: str = "unknown"
+) -> list[Band]:
+    """Return bands of the worst breaker state for the `length` minutes that begin with `first`.
+
+    The last minute is at least as bad as the `present` state, which is reported before its minute.
+    """
+    worst = {(one.minute - first) // MINUTE: one.worst for one in minutes}
+    worst[length - 1] = max(worst.get(length - 1, 0), WORST.index(present))
+    return _build_bands(worst, length)
 
 
 def _build_bands(worst: Mapping[int, int], length: int) -> list[Band]:

@@ -2,6 +2,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from breakers.counts import COUNTERS, BreakerCounts
 from breakers.states.history import (
     Band,
@@ -38,6 +40,22 @@ def test_minutes_outside_are_left_out():
     assert build_bands([minute(-1, worst=3), minute(3, worst=3)], FIRST, 3) == [
         Band(0, 3, "unknown")
     ]
+
+
+@pytest.mark.parametrize(
+    ("counted", "present", "shown"),
+    [
+        (1, "open", "open"),
+        (3, "closed", "open"),
+        (0, "closed", "closed"),
+        (0, "unknown", "unknown"),
+    ],
+)
+def test_last_minute_is_at_least_as_bad_as_the_present_state(counted, present, shown):
+    bands = build_bands([minute(0), minute(1, worst=counted)], FIRST, 2, present=present)
+
+    assert bands[-1].end == 2
+    assert bands[-1].state == shown
 
 
 def test_minute_without_calls_breaks_the_line_of_the_spark():

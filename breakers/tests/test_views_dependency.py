@@ -124,6 +124,17 @@ def test_day_counts_the_minutes_with_an_open_breaker():
     assert "half-open never" in page_text
 
 
+def test_day_counts_the_minute_in_which_the_breaker_just_opened():
+    now = db_now()
+    row = dependency("core->oracle", now)
+    minute(row, now, 1, worst=1)
+    reports(row, now, "open")
+
+    page_text = text(page(browser_as("viewer").get(PATH)))
+
+    assert "open in 1 of 1,440 minutes" in page_text
+
+
 def test_change_of_the_policy_stands_as_a_difference():
     now = db_now()
     dependency("core->oracle", now, timeout_ms=60_000)

@@ -68,7 +68,7 @@ def _page_context(request: PersonRequest, dependency: Dependency, now: datetime)
         **override_context(status.override, now),
         "undo_until": status.override
         and override_undo.find_undo_until(status.override, actor_of(request).label, now),
-        **_history_context(dependency, now),
+        **_history_context(dependency, status, now),
         **_transitions_context(request, dependency),
         **_audit_context(request, dependency),
         **_changes_context(dependency, status, now),
@@ -93,12 +93,15 @@ def override_context(override: Override | None, now: datetime) -> dict[str, Any]
     }
 
 
-def _history_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
+def _history_context(
+    dependency: Dependency, status: DependencyStatus, now: datetime
+) -> dict[str, Any]:
     this_minute = now.replace(second=0, microsecond=0)
     first = this_minute - timedelta(minutes=DAY_MINUTES - 1)
     minutes = load_minutes([dependency.pk], first).get(dependency.pk, ())
     last_hour = [one for one in minutes if one.minute > this_minute - timedelta(minutes=60)]
-    bands = history.build_bands(minutes, first, DAY_MINUTES)
+    present = dependency_status.UNKNOWN if status.is_stale else status.state
+    bands = history.build_bands(minutes, first, DAY_MINUTES, present=present)
     hour = history.sum_counts(last_hour)
     minutes_in = {
         state: sum(band.length for band in bands if band.state == state) for state in history.WORST
