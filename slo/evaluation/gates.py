@@ -95,10 +95,11 @@ def evaluate_gate(
         return GateAnswer(NO_DATA, {**evidence, "why": f"the SLO {gate_window.slo} doesn't exist"})
     evidence |= {"good": _to_json_count(good), "total": _to_json_count(total)}
     if total <= 0:
-        whole = durations.format_readable(read_window(spec))
-        return GateAnswer(
-            NO_DATA, {**evidence, "why": f"no events in the last {whole} of the step"}
-        )
+        whole = read_window(spec)
+        why = f"no events in the last {durations.format_readable(whole)} of the step"
+        if now - gate_window.start < whole:
+            why = "no events reported yet in this step"
+        return GateAnswer(NO_DATA, {**evidence, "why": why})
     limit = Decimal(str(spec.get("max_burn_rate", 1)))
     allowed = Fraction(total) * Fraction(gate_window.budget)
     bad = Fraction(total) - Fraction(good)

@@ -87,6 +87,16 @@ def test_without_events_there_is_no_data():
     )
 
 
+def test_young_step_without_events_names_the_step_and_not_the_window():
+    factories.slo("core")
+
+    observation = read_answer(create_gate(since=NOW - 15 * SECOND))
+
+    assert observation.verdict == NO_DATA
+    assert observation.evidence["why"] == "no events reported yet in this step"
+    assert observation.evidence["window"] == "15 s"
+
+
 @pytest.mark.parametrize(("bad", "verdict"), [(5, PASS), (6, FAIL)])
 def test_it_passes_while_the_burn_rate_is_at_most_that_of_the_gate(bad, verdict):
     factories.slo("core")
