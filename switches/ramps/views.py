@@ -198,7 +198,7 @@ def _describe_done(verb: str, ramp: Ramp) -> str:
         return f"Ramp of {ramp.switch_id} resumed."
     if not ramp.live:
         return f"{ramp.switch_id} released: services are told to allow its traffic."
-    return f"Step {ramp.job.step_index + 1} started: {share} of {ramp.switch_id} is allowed."
+    return f"Step {ramp.job.step_index + 1} of {ramp.switch_id} started at {share}."
 
 
 def _build_row(ramp: Ramp) -> dict[str, Any]:

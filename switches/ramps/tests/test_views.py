@@ -135,6 +135,22 @@ class TestTimeline:
         assert queries(long) == queries(short) <= 8
         # Session, person, time, ramp, steps; three for the banner.
 
+    def test_next_step_opens_its_gates_in_place_of_those_of_the_step_before(self):
+        gates = [{"type": "external", "gate": "smoke"}]
+        ramp = start_ramp(plan=[{**step, "gates": gates} for step in QUICK])
+        client = browser_as("approver")
+
+        def find_open_gates():
+            html = page(client.get(ramp_path(ramp, "part/")))
+            return [tag["id"] for tag in Tags(html).having("details") if "open" in tag]
+
+        before = find_open_gates()
+        client.post(ramp_path(ramp, "advance/"), {"reason": REASON_TO_DO})
+
+        # A merge keeps the reader's choice for an element with the same id.
+        assert before == [f"gates-{ramp.pk}-1-present"]
+        assert find_open_gates() == [f"gates-{ramp.pk}-2-present"]
+
     def test_holding_one_says_why_and_for_how_long(self):
         ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
         run_workers(61)
@@ -329,7 +345,7 @@ class TestOther:
             ramp_path(ramp, "advance/"), {"reason": REASON_TO_DO}, follow=True
         )
 
-        assert "Step 2 started: 100 % of segment:finance is allowed." in page(response)
+        assert "Step 2 of segment:finance started at 100 %." in page(response)
 
     def test_operator_may_not_advance(self):
         ramp = start_ramp()
