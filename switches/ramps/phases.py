@@ -36,6 +36,11 @@ class RampPhase:
     counts: Sequence[tuple[float, float] | None] = ()
     note: str = ""
 
+    @property
+    def has_full_minute(self) -> bool:
+        """Return True if events can be counted in the phase: by the minute, from :00 to :00."""
+        return _ceil_minute(self.begins) + MINUTE <= self.ends
+
 
 @dataclass(frozen=True)
 class RampPhases:
@@ -107,6 +112,10 @@ def _find_phase_start(begin: datetime, earliest: datetime | None, end: datetime)
     if earliest is None or earliest <= begin:
         return begin
     # Skip the rest of that minute, because a minute's counts can't be split.
-    begin = earliest.replace(second=0, microsecond=0)
-    begin += MINUTE if begin < earliest else timedelta()
+    begin = _ceil_minute(earliest)
     return begin if begin + MINUTE <= end else end
+
+
+def _ceil_minute(at: datetime) -> datetime:
+    minute = at.replace(second=0, microsecond=0)
+    return minute if minute == at else minute + MINUTE

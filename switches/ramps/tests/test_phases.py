@@ -71,6 +71,18 @@ def test_engaged_phase_excludes_the_ramp_before():
     assert (engaged.begins, engaged.ends) == (aborted, began)
 
 
+@pytest.mark.parametrize(
+    ("begins", "seconds", "has_full_minute"),
+    [(0, 60, True), (0, 59, False), (42, 77, False), (42, 78, True)],
+)
+def test_phase_counts_events_once_it_contains_a_full_minute(begins, seconds, has_full_minute):
+    began = ENGAGED + timedelta(seconds=begins)
+
+    (*_, phase) = list_phases(ENGAGED, [step(0, 5, began)], began + timedelta(seconds=seconds))
+
+    assert phase.has_full_minute is has_full_minute
+
+
 @pytest.mark.django_db
 def test_phases_of_a_second_engagement_begin_after_the_first():
     engage(CHAT, ENGAGED)
