@@ -64,6 +64,7 @@ def test_page_shows_calls_and_the_changes_among_them():
 
     assert "Blocked 80 (62 %)" in seen
     assert "Allowed 50" in seen
+    assert re.search(r"Reported until \d\d:\d\d\. Each minute's calls appear about a minute", seen)
     assert "Engaged by user kim" in seen
     assert "Released by system shell" in seen
     assert 'aria-label="Calls of segment:finance, last 1 h: 80 of 130 calls blocked"' in html
