@@ -2,14 +2,17 @@
 
 import pytest
 import yaml
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from breakers import names
 from breakers.models import Dependency
+from controlplane.core import provision
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import services as configuration
-from controlplane.core.configuration.readers import CHANGED, NEW
+from controlplane.core.configuration.readers import CHANGED, NEW, LoadOptions
 from controlplane.core.errors import Conflict, DomainError, InvalidInput
 from controlplane.core.http.tests.callers import Api, person, signed_in, token_text
 from controlplane.core.outbox.models import OutboxMessage
@@ -18,6 +21,7 @@ from slo.models import Slo, ThresholdRule
 from slo.objectives import services as slos
 from slo.thresholds import services as thresholds
 from switches.models import TripPolicy
+from switches.rules import configuration as rules
 from switches.rules.tests.factories import create_rule
 from switches.trips import policies
 
@@ -105,6 +109,11 @@ def name_two_rules_alike():
     return dump_entries("rules.yaml", "rules", Payments=RULE, payments=RULE)
 
 
+def change_many_rules():
+    found = {f"rule {number}": RULE for number in range(101)}
+    return dump_entries("rules.yaml", "rules", **found)
+
+
 def load_refused(texts, **options):
     with pytest.raises(DomainError) as refused:
         load(texts, **options)
@@ -120,11 +129,11 @@ def load_refused(texts, **options):
         (fill_slos_with_minutes_by_a_change, Conflict, "At most 100 SLOs can count minutes."),
         (fill_thresholds, Conflict, "At most 200 threshold rules are allowed."),
         (fill_policies, InvalidInput, "trips.yaml: rows: Between 1 and 100 policies."),
-        (propose_another_change, Conflict, "requested another change of rule:new"),
+        (change_many_rules, InvalidInput, "At most 100 rules can be new or changed."),
         (
             create_rule_of_similar_name,
             InvalidInput,
-            "rules.yaml: payments: name: A rule named “Payments” already exists.",
+            "rules.yaml: payments: name: “Payments” and “payments” differ in case only.",
         ),
         (
             name_two_rules_alike,
@@ -172,17 +181,43 @@ def test_plan_of_rules_requests_no_approval():
     assert (AuditEntry.objects.count(), OutboxMessage.objects.count()) == (rows, 0)
 
 
+def test_plan_notes_a_pending_change_by_someone_else():
+    texts = propose_another_change()
+    rows = AuditEntry.objects.count()
+
+    (planned,) = load(texts, dry_run=True).changes
+
+    assert planned.outcome == NEW
+    assert planned.note == (
+        "needs a second person's approval; a change requested by user:ada is pending"
+        f" (approval {Approval.objects.get().pk})"
+    )
+    assert "requested another change of rule:new" in load_refused(texts)[1]
+    assert AuditEntry.objects.count() == rows
+
+
+def test_plan_of_rules_locks_and_writes_nothing():
+    options = LoadOptions(actor=provision.ACTOR, now=db_now(), dry_run=True)
+
+    with CaptureQueriesContext(connection) as queries:
+        rules.load_file({"rules.yaml": TEXTS["rules.yaml"]}, options)
+
+    assert queries.captured_queries
+    assert all(query["sql"].startswith("SELECT") for query in queries)
+    assert not any("FOR UPDATE" in query["sql"] for query in queries)
+
+
 def test_load_that_fails_at_its_last_file_leaves_nothing():
     person("operator", "kim")
     propose_another_change()
-    rules = dump_entries("rules.yaml", "rules", another=RULE, new=RULE)
+    refused = dump_entries("rules.yaml", "rules", another=RULE, new=RULE)
     texts = configuration.export_texts()
     counts = [model.objects.count() for model in (Approval, AuditEntry, OutboxMessage)]
     shipped = {"timeout.yaml": "dependencies: {core->oracle: {}}"}
     assert load({**TEXTS, **shipped}, dry_run=True).count(NEW) == 20
 
     with pytest.raises(Conflict, match="requested another change of rule:new"):
-        load({**TEXTS, **shipped, **rules})
+        load({**TEXTS, **shipped, **refused})
 
     assert configuration.export_texts() == texts
     assert [model.objects.count() for model in (Approval, AuditEntry, OutboxMessage)] == counts
