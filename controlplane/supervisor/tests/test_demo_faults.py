@@ -199,7 +199,7 @@ def test_a_dependency_that_goes_down_shows_in_the_console_and_stops_a_ramp(
     wait_until(lambda: counted(demo, "core-whole-answers")[1] > 0, 60, demo)
     wait_until(lambda: partial_answers(demo) > 20, 60, demo)
     assert ask(core, user="nobody knows")[0] == 503
-    assert "circuit_breaker_opened about=core->oracle" in demo.output
+    assert "the breaker core->oracle is open" in demo.output
 
 
 def partial_answers(run: Run) -> float:
