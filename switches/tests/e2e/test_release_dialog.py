@@ -101,10 +101,28 @@ def test_gate_is_chosen_from_a_list_without_javascript(desks, approver, gate_tar
     assert Ramp.objects.get().plan[0]["gates"][0]["slo"] == "mail-availability"
 
 
+def test_ramp_is_not_started_without_a_gate_that_is_being_added(desks, approver, gate_targets):
+    page = desks.open_desk(approver).open(SWITCH)
+    open_dialog(page)
+    page.locator("#plan-editor > summary").click()
+    page.get_by_label("Why it is safe now").fill(SAFE_NOW)
+    page.get_by_label("Kind of the new gate").select_option(label="SLO")
+    page.evaluate(
+        """() => {
+            document.querySelector("[value^=add-gate]").click();
+            document.querySelector("#start-ramp").click();
+        }"""
+    )
+
+    expect(page.get_by_label("SLO", exact=True)).to_be_visible()
+    assert not Ramp.objects.exists()
+
+
 def test_gates_are_set_per_step_and_merged_again(desks, approver, gate_targets):
     page = desks.open_desk(approver).open(f"{SWITCH}release/")
     page.locator("#plan-editor > summary").click()
     page.get_by_role("button", name="Add gate").click()
+    expect(page.locator(".plan-shared .plan-gate")).to_have_count(1)
     page.get_by_role("button", name="Set gates per step").click()
     expect(page.locator(".plan-step .plan-gate")).to_have_count(3)
 
