@@ -123,6 +123,8 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
         why = f"half-open in {breakers.half_open:,} of {fleet}"
     elif breakers.oldest < since:
         why = f"not all of {fleet} have reported since the step began"
+        if breakers.instances == 1:
+            why = "the only instance has not reported since the step began"
     else:
         return GateAnswer(PASS, evidence)
     return GateAnswer(NO_DATA, {**evidence, "why": why})

@@ -59,6 +59,16 @@ def test_an_instance_that_has_not_reported_since_the_question_holds():
     assert verdict(question, NOW + SECOND) == ("pass", "")
 
 
+def test_only_instance_that_has_not_reported_since_the_question_holds():
+    dependency()
+    reports("core/a1", at=BEGAN - SECOND)
+
+    assert verdict(store_question()) == (
+        "no_data",
+        "the only instance has not reported since the step began",
+    )
+
+
 @pytest.mark.parametrize(
     ("report", "why"),
     [
