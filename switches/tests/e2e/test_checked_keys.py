@@ -55,15 +55,15 @@ def test_palette_finds_a_key_that_is_only_checked_and_engages_it(desks):
 
 
 def test_first_steps_offer_to_engage_a_key_that_a_service_checks(desks):
-    report_checks("core/1", "segment:legal", at=db_now(), per_second=5)
+    report_checks("core/1", "feature:search", at=db_now(), per_second=5)
     page = desks.open_desk(person("operator")).open("/first-steps/")
     step = page.locator("#step-switch")
     step.locator("summary").click()
-    expect(step).to_contain_text("Services check segment:legal most often.")
+    expect(step).to_contain_text("feature:search is the feature that services check most.")
 
-    step.get_by_role("link", name="Engage segment:legal").click()
+    step.get_by_role("link", name="Engage feature:search").click()
 
-    expect(page.locator("#dialog").get_by_label("Key", exact=True)).to_have_value("legal")
+    expect(page.locator("#dialog").get_by_label("Key", exact=True)).to_have_value("search")
     expect(page.locator("#blast-said")).to_contain_text("1 instance of 1 service")
 
 
