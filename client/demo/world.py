@@ -25,7 +25,7 @@ SENTENCES = {
     "retry_budget_exhausted": "too many calls of {about} were retried: no retries for now",
     "dlq_message_added": "an event failed three times and is a dead letter now",
 }
-"""What the terminal shows of the client library's events, by name."""
+"""Sentences that the terminal shows for the client library's events, by event name."""
 
 
 def service_port(service: str) -> int:

@@ -54,12 +54,12 @@ def request(folder: Path, path: str, method: str = "GET", **headers: str) -> Res
     pages = {True: "building", False: "run make docs"}
     site = DocumentationSite(behind, folder, pages.__getitem__)
     names = [(k.replace("_", "-").encode(), v.encode()) for k, v in headers.items()]
-    start, body = asyncio.run(ask(site, path, method, names))
+    start, body = asyncio.run(send_request(site, path, method, names))
     found = {name.decode(): value.decode() for name, value in start["headers"]}
     return Response(start["status"], found, body["body"])
 
 
-async def ask(
+async def send_request(
     site: DocumentationSite,
     path: str,
     method: str = "GET",
@@ -234,16 +234,16 @@ def test_site_is_not_missing_while_another_one_replaces_it(folder: Path, tmp_pat
     async def never(*_arguments: object) -> None:
         raise AssertionError
 
-    async def ask_while_replacing() -> list[dict]:
+    async def request_while_replacing() -> list[dict]:
         site = DocumentationSite(never, folder, lambda _is_building: "missing")
-        await ask(site, "/docs/")
+        await send_request(site, "/docs/")
         away = folder.rename(tmp_path / "docs.old")
-        asking = asyncio.ensure_future(ask(site, "/docs/"))
+        asking = asyncio.ensure_future(send_request(site, "/docs/"))
         await asyncio.sleep(0)
         away.rename(folder)
         return await asking
 
-    start, _body = asyncio.run(ask_while_replacing())
+    start, _body = asyncio.run(request_while_replacing())
 
     assert start["status"] == 200
 
