@@ -33,9 +33,13 @@ _BEGIN = """only => { window.judged = (async () => {
     why: (node.any.concat(node.all, node.none)[0] || {message: one.help}).message})));
 })() }"""
 _END = "() => window.judged"
-# What is folded is not judged: some of it is opened, and rows of one list are alike.
-_UNFOLD = """() => [...document.querySelectorAll("#main details:not([open])")].slice(0, 4)
-  .forEach(one => { one.open = true })"""
+# What is folded is not judged: some of it is opened, and rows of one list are alike. A sticky foot
+# covers a part of whatever is scrolled under it, which axe takes for a small target.
+_UNFOLD = """() => {
+  [...document.querySelectorAll("#main details:not([open])")].slice(0, 4)
+    .forEach(one => { one.open = true });
+  document.querySelectorAll(".form-foot").forEach(one => { one.style.position = "static" });
+}"""
 _SCRIPT = SOURCE.read_text() if SOURCE.exists() else ""
 Faults = dict[str, list[str]]
 

@@ -156,7 +156,7 @@ def test_plan_of_an_aborted_ramp_is_proposed_again_and_stays_editable(
     open_dialog(page)
     summary = page.locator("#plan-editor > summary")
     same_plan = re.compile(r"Same plan as an earlier ramp \(\d\d:\d\d\)")
-    expect(summary).to_contain_text("10 %, 100 % in 2 steps, at least 3 min, 1 gate each")
+    expect(summary).to_contain_text("10 %, 100 % in 2 steps, the last after at least 2 min,")
     expect(summary).to_contain_text(same_plan)
 
     page.get_by_label("Why it is safe now").fill(SAFE_NOW)
@@ -164,7 +164,7 @@ def test_plan_of_an_aborted_ramp_is_proposed_again_and_stays_editable(
     expect(page.get_by_label("SLO", exact=True)).to_have_value("mail-availability")
     page.get_by_label("Step 1: Dwell").fill("3m")
     page.get_by_role("button", name="Check plan").click()
-    expect(summary).to_contain_text("at least 4 min")
+    expect(summary).to_contain_text("the last after at least 3 min")
     expect(summary).not_to_contain_text("Same plan")
     page.get_by_role("button", name="Start ramp of feature:chat").click()
 
