@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from controlplane.core.environment_variables import read_number
@@ -15,6 +16,8 @@ from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.lifeline import SUPERVISOR_PID
 
 READY_SECONDS = 60
+LOG_NAME = "console.log"
+"""Name of the log file of all steps and processes; in the terminal, it would bury the address."""
 _NOT_FOR_CHILDREN = {
     *("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES"),
     "HEALTH_PORT",  # Of one process: worker, beat and watchdog can't share it.
@@ -54,9 +57,10 @@ def child_environment(place: Layout, addresses: Mapping[str, str]) -> dict[str, 
 def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
     """Return the plan of an ordinary run, without the demo."""
     environment = child_environment(place, addresses)
+    log = place.log / LOG_NAME
 
     def python(name: str, *arguments: str, **options: Any) -> ChildSpec:
-        return ChildSpec(name, (sys.executable, *arguments), environment, ROOT, **options)
+        return ChildSpec(name, (sys.executable, *arguments), environment, ROOT, log=log, **options)
 
     web = command_lines.web(host=ports.HOST, port=settings.port, workers=web_workers())
     stand_in = command_lines.stand_in(host=ports.HOST, port=settings.port)
@@ -64,9 +68,9 @@ def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str
     url = f"http://{ports.HOST}:{settings.port}/health/startup"
     probe = ("controlplane.supervisor.probe", url, (hosts or [ports.HOST])[0], str(READY_SECONDS))
     return RunPlan(
-        parallel_step=python("static", "manage.py", "collectstatic", "--noinput", shown=False),
+        parallel_step=python("static", "manage.py", "collectstatic", "--noinput"),
         steps=(
-            python("migrate", "manage.py", "migrate", "--noinput", shown=False),
+            python("migrate", "manage.py", "migrate", "--noinput"),
             python("provision", "manage.py", "provision", keeps_stdout=True),
         ),
         processes=(
@@ -75,18 +79,18 @@ def build_plan(settings: Environment, place: Layout, addresses: Mapping[str, str
             python("beat", *command_lines.beat()),
             python("watchdog", *command_lines.watchdog()),
         ),
-        probe=python("ready", "-m", *probe, shown=False),
+        probe=python("ready", "-m", *probe),
         stand_in=python("data plane", *stand_in, optional=True),
-        documentation=_build_documentation(environment),
+        documentation=_build_documentation(environment, log),
     )
 
 
-def _build_documentation(environment: Mapping[str, str]) -> ChildSpec | None:
+def _build_documentation(environment: Mapping[str, str], log: Path) -> ChildSpec | None:
     """Return the process that builds the documentation, unless another folder has it."""
     if os.environ.get("SWITCHGEAR_DOCS_DIR"):
         return None
     command = (sys.executable, "-m", "controlplane.documentation.build")
-    return ChildSpec("documentation", command, environment, ROOT, optional=True)
+    return ChildSpec("documentation", command, environment, ROOT, log=log, optional=True)
 
 
 def web_workers() -> int:

@@ -32,8 +32,8 @@ class ChildSpec:
     `prepare` is called before every start and must not block. If it returns False, it is called
     again later. `repair` is called after each death, and may return a process to run before the
     restart. A run survives the deaths of `optional` children. `stdin` is the content of standard
-    input. Output goes to the terminal, or to the file `log`; without `shown` it is printed only if
-    the process dies. With `keeps_stdout`, standard output is stored. The kernel sends
+    input. Output goes to the terminal, or to the file `log`, of which the terminal shows only the
+    errors. With `keeps_stdout`, standard output is stored. The kernel sends
     `orphan_signal` if the supervisor is killed. An `attached` process shares the supervisor's
     terminal and process group.
     """
@@ -47,7 +47,6 @@ class ChildSpec:
     orphan_signal: signal.Signals = signal.SIGKILL
     stdin: bytes | None = None
     log: Path | None = None
-    shown: bool = True
     keeps_stdout: bool = False
     attached: bool = False
     prepare: Callable[[], bool] = lambda: True

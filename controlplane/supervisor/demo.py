@@ -5,7 +5,6 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from pathlib import Path
 
 from controlplane.environment import ROOT, Environment
 from controlplane.supervisor import application, ports
@@ -49,14 +48,11 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
     services = [
         _child_spec(name, with_redis if name in READ_REDIS else of_services) for name in SERVICES
     ]
-    log = place.log / "console.log"  # In the terminal, it would drown the scenario.
     return replace(
         app,
-        steps=(*(replace(step, log=log) for step in app.steps), prepare),
-        processes=tuple(replace(process, log=log) for process in app.processes),
-        stand_in=replace(app.stand_in, log=log) if app.stand_in else None,
+        steps=(*app.steps, prepare),
         later=(*services, *(_child_spec(name, environment) for name in BESIDE)),
-        greeting=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}", log),
+        greeting=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}"),
     )
 
 
@@ -65,7 +61,7 @@ def _child_spec(name: str, environment: Mapping[str, str], *arguments: str) -> C
     return ChildSpec(name, command, environment, ROOT)
 
 
-def _welcome(console: str, faults: str, log: Path) -> str:
+def _welcome(console: str, faults: str) -> str:
     rate = os.environ.get("DEMO_RATE") or "20"
     return (
         f"The demo is running: the services core, oracle and synapse answer {rate} questions per"
@@ -76,8 +72,7 @@ def _welcome(console: str, faults: str, log: Path) -> str:
         " (replace an amount's comma by a point)\n  Take oracle down          at the address of"
         f" 'Break a service'; see {console}/breakers/core/oracle/\n  See the dependency map   "
         f" {console}/breakers/map/\n "
-        f" {_scenario_hint(os.environ.get('DEMO_SCENARIO') or 'auto')}\n"
-        f"  Read the console's log    {log}\n\n"
+        f" {_scenario_hint(os.environ.get('DEMO_SCENARIO') or 'auto')}\n\n"
     )
 
 

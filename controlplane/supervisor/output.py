@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import json
 import os
 import select
 import time
@@ -12,9 +13,25 @@ from typing import BinaryIO, cast
 
 _LINES_WAITING = 5_000
 _LINE_BYTES = 8_192
+_ERROR_CHARACTERS = 300
 # A pipe reported writable by poll() accepts this many bytes without blocking.
 _CHUNK_BYTES = select.PIPE_BUF
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+
+
+def find_error(line: bytes) -> bytes | None:
+    """Return a short text of a JSON log line of level error or critical; None for other lines."""
+    if not any(b'"level": "%b"' % level in line for level in (b"error", b"critical")):
+        return None
+    try:
+        record = json.loads(line)
+    except ValueError:  # It was cut, because its traceback is long.
+        return line[:_ERROR_CHARACTERS]
+    if record.get("level") not in {"error", "critical"}:
+        return None
+    causes = str(record.get("exception", "")).splitlines()[-1:]
+    text = ": ".join([*str(record.get("event", "")).splitlines()[:1], *causes])
+    return f"{record['level']}: {text[:_ERROR_CHARACTERS]}".encode(errors="replace")
 
 
 class Lines:

@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from controlplane import environment
 from controlplane.environment import Environment
@@ -23,6 +24,7 @@ LATER_STOP_SECONDS = 3
 """Time for the plan's `later` processes to send their final reports to the console."""
 _STAND_IN_STOP_SECONDS = 6
 _STEP_AGAIN_SECONDS = 5
+_LAST_WORDS_SECONDS = 0.5
 _WRONG_SETTING = 2  # Exit code for an invalid setting, after which a retry is useless.
 
 
@@ -48,6 +50,7 @@ def run(
         home = place.data
         if not given["DATABASE_URL"]:
             home = stack.enter_context(identity.cluster_home(place.data))
+        terminal.say(f"starting {_describe_start(given)}")
         services = Services()
         stack.callback(services.stop, tree)
         processes: list[Child] = []
@@ -69,10 +72,18 @@ def run(
             )
             stack.callback(_remove_addresses, place)
             service_processes.publish_addresses(tree, place, services)
-            _run_application(tree, settings, plans[0], processes, later, stand_ins)
+            _run_application(tree, settings, place, plans[0], processes, later, stand_ins)
         except StopRequested:
             terminal.say("stopping")
+    terminal.say("stopped")
+    terminal.drain(_LAST_WORDS_SECONDS)
     return 0
+
+
+def _describe_start(given: Mapping[str, str]) -> str:
+    embedded = {"PostgreSQL": "DATABASE_URL", "Redis": "REDIS_URL"}
+    names = [name for name, variable in embedded.items() if not given[variable]]
+    return " and ".join(filter(None, [", ".join(names), "the console"]))
 
 
 def _remove_addresses(place: Layout) -> None:
@@ -83,6 +94,7 @@ def _remove_addresses(place: Layout) -> None:
 def _run_application(
     tree: Tree,
     settings: Environment,
+    place: Layout,
     plan: RunPlan,
     processes: list[Child],
     later: list[Child],
@@ -108,10 +120,16 @@ def _run_application(
         tree.terminal.say(message)
     for stand_in in stand_ins:
         tree.retire(stand_in, _STAND_IN_STOP_SECONDS)
-    tree.terminal.show(format_welcome(settings, account) + plan.greeting)
+    tree.terminal.show(
+        format_welcome(settings, account, place.log / application.LOG_NAME) + plan.greeting
+    )
     later.extend(tree.supervise(spec) for spec in plan.later)
     if plan.documentation is not None:
-        tree.launch(plan.documentation)
+        build = tree.run_once(plan.documentation)
+        if build.exit_code != 0:
+            tree.terminal.say(
+                f"documentation failed ({build.describe_end()}):{build.format_tail()}"
+            )
     tree.wait_until(lambda: False, None)
 
 
@@ -147,8 +165,8 @@ def _parse_account(step: str, stdout: bytes) -> dict[str, str | None]:
         raise CannotRun(f"{step} did not print a JSON object: {lines[-1:]}") from error
 
 
-def format_welcome(settings: Environment, account: Mapping[str, str | None]) -> str:
-    """Return the text that names the address, the user and the password, or how to reset it."""
+def format_welcome(settings: Environment, account: Mapping[str, str | None], log: Path) -> str:
+    """Return the text that names the address, the log, the user and how to sign in."""
     user, password, note = (account.get(key) for key in ("user", "password", "note"))
     sign_in = f"  User      {user}\n  Password  {password or note or 'unchanged'}\n"
     if user is None:
@@ -158,6 +176,7 @@ def format_welcome(settings: Environment, account: Mapping[str, str | None]) -> 
     return (
         f"\nSwitchgear is ready. Environment: {settings.name}\n\n"
         f"  URL       http://{ports.HOST}:{settings.port}/\n"
-        f"{sign_in}\n"
+        f"{sign_in}"
+        f"  Log       {log}\n\n"
         "Press Ctrl-C to stop.\n\n"
     )

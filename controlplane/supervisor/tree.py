@@ -19,7 +19,7 @@ from controlplane.supervisor.child import (
     ChildSpec,
 )
 from controlplane.supervisor.failure import CannotRun, StopRequested
-from controlplane.supervisor.output import RotatingFile, Terminal
+from controlplane.supervisor.output import RotatingFile, Terminal, find_error
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _IDLE_SECONDS = 1.0
@@ -215,6 +215,7 @@ class Tree:
         now = time.monotonic()
         delay = child.restarts.delay_seconds(now - child.started_at)
         name, deaths = child.spec.name, child.restarts.quick_in_a_row
+        where = f"; its output is in {child.spec.log}" if child.spec.log else ""
         if child.restarts.is_failing:
             why = (
                 f"{name} stopped {deaths} times in a row within {QUICK_DEATH_SECONDS:g} s of its"
@@ -225,7 +226,7 @@ class Tree:
             if deaths % _DEATHS_BETWEEN_REASONS == QUICK_DEATHS_ALLOWED:
                 self.terminal.say(f"{why}\nContinuing, and retrying {name}.")
         else:
-            self.terminal.say(f"{name} stopped ({end}); restarting it in {delay:g} s")
+            self.terminal.say(f"{name} stopped ({end}); restarting it in {delay:g} s{where}")
         child.start_at = now + delay
         repair = child.spec.repair(child)
         if repair is not None:
@@ -234,10 +235,13 @@ class Tree:
     def _new(self, spec: ChildSpec) -> Child:
         if spec.log is not None:
             log = self._logs.setdefault(spec.log, RotatingFile(spec.log, say=self.terminal.say))
-            return Child(spec, log.write_line)
-        if not spec.shown:
-            return Child(spec, lambda _line: None)
+            return Child(spec, partial(self._write_log, spec.name, log))
         return Child(spec, partial(self.terminal.pass_on, spec.name))
+
+    def _write_log(self, name: str, log: RotatingFile, line: bytes) -> None:
+        log.write_line(line)
+        if error := find_error(line):
+            self.terminal.pass_on(name, error)
 
     def _note_signal(self, signum: int, _frame: FrameType | None) -> None:
         self.stop_signal = self.stop_signal or signum

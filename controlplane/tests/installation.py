@@ -62,7 +62,10 @@ class Installation:
         return status == "ready"
 
     def read_output(self) -> str:
-        return self.output.read_text(errors="replace")[-6000:]
+        files = (self.output, self.data_dir / "log" / "console.log")
+        return "\n".join(
+            file.read_text(errors="replace")[-6000:] for file in files if file.exists()
+        )
 
     def stop(self, *, within: float = 10) -> int:
         assert self.process is not None

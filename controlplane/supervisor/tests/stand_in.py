@@ -1,7 +1,8 @@
 """`run` with stand-ins for the Django processes: `python -m … stand_in`.
 
 STAND_INS is a JSON object of child name → Python source; its `web` is one that says it is ready
-unless another is given. `migrate` and `static` are steps, `later-…` is started once all is ready.
+unless another is given. `migrate` and `static` are steps, `later-…` is started once all is ready,
+`logged-…` writes to the log file.
 READY_SECONDS bounds the wait for `web`, STOP_SECONDS that for the end of the children.
 """
 
@@ -14,7 +15,7 @@ from pathlib import Path
 from controlplane.environment import Environment
 from controlplane.processes import command_lines
 from controlplane.supervisor.__main__ import run_reporting_errors
-from controlplane.supervisor.application import RunPlan, child_environment
+from controlplane.supervisor.application import LOG_NAME, RunPlan, child_environment
 from controlplane.supervisor.child import ChildSpec
 from controlplane.supervisor.layout import Layout
 from controlplane.supervisor.output import Terminal
@@ -40,7 +41,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 Server(("127.0.0.1", int(os.environ["PORT"])), Ready).serve_forever()
 """
-LATER = "later-"
+LATER, LOGGED = "later-", "logged-"
 ACCOUNT = '{"user": "admin", "password": "first-password", "note": null}'
 
 
@@ -50,7 +51,8 @@ def build(settings: Environment, place: Layout, addresses: Mapping[str, str]) ->
 
     def python(name: str, *arguments: str, keeps_stdout: bool = False) -> ChildSpec:
         command = (sys.executable, *arguments)
-        return ChildSpec(name, command, environment, Path.cwd(), keeps_stdout=keeps_stdout)
+        log = place.log / LOG_NAME if name.startswith(LOGGED) else None
+        return ChildSpec(name, command, environment, Path.cwd(), log=log, keeps_stdout=keeps_stdout)
 
     steps = [python("provision", "-c", f"print('{ACCOUNT}')", keeps_stdout=True)]
     if "migrate" in sources:

@@ -119,7 +119,7 @@ def test_the_welcome_names_the_page_for_faults_in_few_lines(
     app = built(tmp_path, monkeypatch)
 
     lines = [line for line in app.greeting.splitlines() if line]
-    assert len(lines) == 10
+    assert len(lines) == 9
     assert f"http://127.0.0.1:{app.later[0].environment['DEMO_CORE_PORT']}/" in app.greeting
 
 
@@ -141,15 +141,15 @@ def test_the_welcome_tells_the_chapter_and_the_rate_that_were_chosen(
     assert "begins if you only watch" not in greeting
 
 
-def test_the_console_writes_its_log_to_a_file(
+def test_the_console_logs_to_a_file_and_the_demo_to_the_terminal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     app = built(tmp_path, monkeypatch)
 
     file = tmp_path / "data" / "log" / "console.log"
-    assert {process.log for process in app.processes} == {file}
-    assert {child.log for child in app.later} == {None}
-    assert f"Read the console's log    {file}" in app.greeting
+    console = [*app.steps[:-1], *app.processes, app.stand_in, app.documentation, app.probe]
+    assert {child.log for child in console if child is not None} == {file}
+    assert {child.log for child in (app.steps[-1], *app.later)} == {None}
 
 
 def test_a_run_without_the_demo_says_and_starts_nothing_more(

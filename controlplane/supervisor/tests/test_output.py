@@ -3,7 +3,11 @@
 import os
 from pathlib import Path
 
-from controlplane.supervisor.output import Lines, RotatingFile, Terminal
+import pytest
+
+from controlplane.supervisor.output import Lines, RotatingFile, Terminal, find_error
+
+CUT = b'{"event": "task.failed", "level": "error", "exception": "Traceback'
 
 
 def test_lines_are_put_together_from_chunks() -> None:
@@ -13,6 +17,24 @@ def test_lines_are_put_together_from_chunks() -> None:
     assert lines.feed(b"o\r\n\nthr") == [b"two", b""]
     assert lines.end() == [b"thr"]
     assert lines.end() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "error"),
+    [
+        (b'{"event": "celery@vm ready.", "level": "info"}', None),
+        (b'{"seen": {"level": "error"}, "event": "audited", "level": "info"}', None),
+        (b"worker: Warm shutdown (MainProcess)", None),
+        (b'{"event": "outbox.stuck", "level": "critical"}', b"critical: outbox.stuck"),
+        (
+            b'{"event": "task.failed", "level": "error", "exception": "Trace\\nKeyError: 1"}',
+            b"error: task.failed: KeyError: 1",
+        ),
+        (CUT, CUT),
+    ],
+)
+def test_only_errors_of_a_log_are_shown_in_the_terminal(line: bytes, error: bytes | None) -> None:
+    assert find_error(line) == error
 
 
 def test_a_line_without_end_is_cut() -> None:

@@ -109,6 +109,36 @@ def test_later_children_reach_the_web_process_while_they_stop(tmp_path: Path) ->
         assert "delivered" in run.output
 
 
+def test_the_terminal_tells_what_starts_and_when_all_has_stopped(tmp_path: Path) -> None:
+    with start(tmp_path / "data", environment=OUTSIDE_SERVICES) as run:
+        run.wait_until_ready()
+        run.end(signal.SIGINT)
+
+    said = [line for line in run.lines if line.startswith("switchgear | ")]
+    assert said == [
+        f"switchgear | {text}" for text in ("starting the console", "stopping", "stopped")
+    ]
+
+
+def test_errors_and_deaths_of_a_logged_child_reach_the_terminal(tmp_path: Path) -> None:
+    logging = (
+        """print('{"event": "worker.ready", "level": "info"}');"""
+        """print('{"event": "outbox.stuck", "level": "error"}', flush=True);"""
+        "import sys, time; time.sleep(2); sys.exit(3)"
+    )
+    log = tmp_path / "data" / "log" / "console.log"
+
+    with start(
+        tmp_path / "data", stand_ins={"logged-worker": logging}, environment=OUTSIDE_SERVICES
+    ) as run:
+        run.wait_for(f"restarting it in 0.1 s; its output is in {log}")
+        run.end()
+
+    assert "logged-worker | error: outbox.stuck" in run.lines
+    assert "worker.ready" not in run.output
+    assert "worker.ready" in log.read_text()
+
+
 def test_what_a_child_started_ends_with_it_even_in_a_session_of_its_own(tmp_path: Path) -> None:
     parent = (
         "import subprocess, sys, time;"
