@@ -53,6 +53,7 @@ demo: .venv/.stamp-run
 
 docs: .venv/.stamp-run
 	@$(PY) -m controlplane.documentation.build --strict
+	@echo 'The documentation is in var/docs/'
 
 # `test-all` has the tests of every address, role, point or day, and more examples of each property.
 test-all: SELECTION := -m 'not (faults or e2e or lint or docs)' --hypothesis-profile usual

@@ -58,8 +58,12 @@ def build(folder: Path, sources: str, *, is_strict: bool) -> int:
         sys.stderr.write("MkDocs is not installed; see requirements.txt\n")
         return 1
     draft = folder.with_name(f"{folder.name}.{secrets.token_hex(6)}")
-    if not is_strict:
-        logging.getLogger("mkdocs").setLevel(logging.WARNING)
+    logging.getLogger("mkdocs").setLevel(logging.WARNING)
+    if is_strict:  # For people: Django's setup, a hook of the build, would log JSON.
+        plain = logging.StreamHandler()
+        plain.setFormatter(logging.Formatter("%(levelname)s: %(message)s"))
+        logging.getLogger("mkdocs").addHandler(plain)
+        logging.getLogger("mkdocs").propagate = False
     try:
         build_site(load_config(str(CONFIG), site_dir=str(draft), strict=is_strict))
         write_manifest(draft, sources)

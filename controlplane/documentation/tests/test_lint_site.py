@@ -38,6 +38,36 @@ def test_a_broken_link_fails_the_build(tmp_path: Path, target: str, problem: str
     assert problem in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("target", "output"),
+    [
+        ("page.md", ""),
+        (
+            "missing.md",
+            "WARNING: Doc file 'page.md' contains a link 'missing.md', but the target is not found"
+            " among documentation files.\nAborted with 1 warnings in strict mode!\n",
+        ),
+    ],
+)
+def test_a_strict_build_prints_only_problems_in_plain_text(
+    tmp_path: Path, target: str, output: str
+) -> None:
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "page.md").write_text(PAGE.format(target))
+    write_config(tmp_path, ["page.md", "changelog.md"])
+
+    done = run_python(
+        "-c",
+        "import sys; from pathlib import Path; from controlplane import logs;"
+        "from controlplane.documentation import build; logs.configure_logging();"
+        "build.CONFIG = Path(sys.argv[1]); sys.exit(build.main(['--strict', sys.argv[2]]))",
+        str(tmp_path / "mkdocs.yml"),
+        str(tmp_path / "site"),
+    )
+
+    assert done.stderr + done.stdout == output
+
+
 def test_a_page_that_is_not_in_the_navigation_fails_the_build(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "page.md").write_text("# Page\n")
@@ -75,6 +105,13 @@ def test_the_foot_of_a_page_names_the_versions_of_console_and_client(tmp_path: P
 
 def build(folder: Path, nav: list[str], **variables: str) -> subprocess.CompletedProcess[str]:
     """Build a site with these pages, by the real site's validation and hooks."""
+    write_config(folder, nav)
+    return run_python(
+        "-m", "mkdocs", "build", "--strict", "-f", str(folder / "mkdocs.yml"), **variables
+    )
+
+
+def write_config(folder: Path, nav: list[str]) -> None:
     config = {
         "INHERIT": str(CONFIG),
         "docs_dir": str(folder / "docs"),
@@ -86,9 +123,11 @@ def build(folder: Path, nav: list[str], **variables: str) -> subprocess.Complete
         "extra": {"api_reference": False},
     }
     (folder / "mkdocs.yml").write_text(yaml.safe_dump(config))
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "-f", folder / "mkdocs.yml"]
+
+
+def run_python(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command,
+        [sys.executable, *arguments],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1", **variables},
         capture_output=True,
