@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import redis
 
-from demo import page, world
+from demo import console, page, world
 from demo.faults import Faults
 from demo.http_calls import Unreachable
 from demo.http_service import Body, FaultyService, ServiceResponse, refuse_call, serve
@@ -114,7 +114,7 @@ def main() -> None:
     ports = {name: world.service_port(name) for name in world.SERVICES}
     stream = redis.Redis.from_url(os.environ["REDIS_URL"], socket_timeout=2)
     with world.connect("core") as gear:
-        gear.on_change(lambda change: log.info("%s is %s", change.switch, change.after))
+        gear.on_change(lambda change: log.info("%s", console.describe_change(change)))
         calls = ServiceCalls(gear, ports)
         core = Core(gear, faults, calls, stream)
         policies = tuple(calls.policies.values())
@@ -127,6 +127,8 @@ def main() -> None:
             ("POST", "/"): pages.change,
         }
         serve(FaultyService(routes, faults), ports["core"])
+        if leftovers := console.describe_leftovers():
+            log.info("%s", leftovers)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from demo import load, scenario
+from demo import console, load, scenario
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONFIG = Path(__file__).with_name("config")
@@ -31,13 +29,13 @@ def main(token_file: Path) -> None:
         token = run_manage("token", "create", NAME, "--scopes", SCOPES, *lasting)
         write_token(token_file, token.strip().splitlines()[-1])
     if engaged := json.loads(run_manage("killswitch", "list", "--json")):
-        print(describe_engaged(engaged))  # noqa: T201
+        print(describe_earlier(engaged))  # noqa: T201
 
 
-def describe_engaged(switches: Sequence[Mapping[str, Any]]) -> str:
-    """Return a line that names the switches which an earlier run left engaged or ramping."""
-    names = (f"{one['id']} ({one['state']})" for one in switches)
-    return f"Still engaged from an earlier run: {', '.join(names)}"
+def describe_earlier(engaged: console.Rows) -> str:
+    """Return lines that name the switches which an earlier run left, and how to release them."""
+    switches, releases = console.describe_engaged(engaged), console.format_releases(engaged)
+    return f"From an earlier run, {switches}. To release, once the demo is ready:\n{releases}"
 
 
 def run_manage(*arguments: str) -> str:

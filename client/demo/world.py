@@ -38,12 +38,16 @@ def takes_part(user: str) -> bool:
 
 
 def connect(service: str) -> Switchgear:
-    """Return a Switchgear client for a service, with the token that `demo.prepare` created."""
+    """Return a Switchgear client for a service, and log to the terminal."""
     output = logging.StreamHandler(sys.stdout)
     output.setFormatter(SentenceFormatter("%(message)s"))
     logging.basicConfig(handlers=[output], level=logging.INFO)
-    token = Path(os.environ["DEMO_TOKEN_FILE"]).read_text().strip()
-    return Switchgear.from_env(token=token, service=service)
+    return Switchgear.from_env(token=read_token(), service=service)
+
+
+def read_token() -> str:
+    """Return the token for the console, which `demo.prepare` created."""
+    return Path(os.environ["DEMO_TOKEN_FILE"]).read_text().strip()
 
 
 class SentenceFormatter(logging.Formatter):

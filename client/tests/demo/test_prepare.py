@@ -51,6 +51,11 @@ def test_switches_of_an_earlier_run_are_named() -> None:
         {"id": "experiment:rag-v2", "state": "ramping"},
     ]
 
-    assert prepare.describe_engaged(left) == (
-        "Still engaged from an earlier run: feature:nl2sql (engaged), experiment:rag-v2 (ramping)"
-    )
+    assert prepare.describe_earlier(left).splitlines() == [
+        "From an earlier run, still engaged: feature:nl2sql (engaged), experiment:rag-v2 (ramping)."
+        " To release, once the demo is ready:",
+        ".venv/bin/python manage.py killswitch release --feature nl2sql --mode immediate"
+        " --reason 'The demo is over'",
+        ".venv/bin/python manage.py killswitch release --experiment rag-v2 --mode immediate"
+        " --reason 'The demo is over'",
+    ]

@@ -2,7 +2,8 @@
 
 import logging
 
-from demo.world import SentenceFormatter
+from demo.world import SENTENCES, SentenceFormatter
+from switchgear import journal
 
 
 def line(message: str, **extra: str) -> str:
@@ -15,6 +16,10 @@ def test_events_of_the_client_are_sentences() -> None:
     text = line("raw", event="circuit_breaker_opened", about="core->oracle")
 
     assert text == "the breaker core->oracle is open: calls are rejected"
+
+
+def test_each_sentence_belongs_to_an_event_of_the_client() -> None:
+    assert set(SENTENCES) <= set(journal.LEVELS)
 
 
 def test_other_lines_stay_as_they_are() -> None:
