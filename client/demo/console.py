@@ -29,7 +29,7 @@ def read_rows(path: str, **filters: str) -> Rows:
 
 
 def describe_change(change: Change, read: Callable[..., Rows] = read_rows) -> str:
-    """Return a sentence about a changed switch, with the reason if a gate stopped its ramp."""
+    """Return a sentence about a changed switch, with the reason if its ramp was aborted."""
     if change.after == "ramping":
         return f"{change.switch} is ramping: {change.allow_percent:g} % of its traffic is allowed"
     if change.before == "ramping" and change.after == "engaged":
@@ -38,14 +38,9 @@ def describe_change(change: Change, read: Callable[..., Rows] = read_rows) -> st
         except OSError as error:
             return f"{change.switch} is engaged again; its ramp can't be read: {error}"
         if ramps and ramps[0]["compensated_at"]:
-            return _describe_end(ramps[0])
+            why = ramps[0]["error"]  # Such as "A gate fails: …".
+            return f"the ramp of {change.switch} was aborted, so it is engaged again: {why}"
     return f"{change.switch} is {change.after}"
-
-
-def _describe_end(ramp: Mapping[str, Any]) -> str:
-    verdicts = {gate["verdict"] for step in ramp["steps"] for gate in step["gates"]}
-    cause = "a gate stopped its ramp" if "fail" in verdicts else "its ramp was aborted"
-    return f"{ramp['switch']} is engaged again, because {cause}: {ramp['error']}"
 
 
 def describe_leftovers(read: Callable[..., Rows] = read_rows) -> str:
