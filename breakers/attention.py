@@ -85,7 +85,7 @@ def list_overrides(now: datetime, found: Sequence[Override]) -> Sequence[Attenti
             AttentionItem(
                 kind="override",
                 severity="info" if is_calm and one.mode != Override.Mode.FORCED_OPEN else "warning",
-                title=f"{names.format_name(one.dependency.name)} is {MODES[one.mode][0].lower()}",
+                title=f"{one.dependency.label} is {MODES[one.mode][0].lower()}",
                 detail=" ".join([*remarks, f"Set by {one.set_by}: {one.reason}"]),
                 path=message_facts.page_path(one.dependency),
                 since=min(one.set_at, now),

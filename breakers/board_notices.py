@@ -33,7 +33,7 @@ def _build_row(override: Override) -> NoticeRow:
     path = message_facts.page_path(dependency)
     mode = MODES[override.mode][0].lower()
     return NoticeRow(
-        text=f"{dependency.caller} → {dependency.callee} {mode}",
+        text=f"{dependency.label} {mode}",
         by=override.set_by,
         ends_at=override.expires_at,
         path=path,

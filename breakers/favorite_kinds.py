@@ -13,7 +13,7 @@ def find_dependencies(keys: Collection[str]) -> Mapping[str, FavoriteObject]:
     found = {}
     for one in Dependency.objects.registered().select_named(keys):
         path = page_path(one)
-        found[one.name] = FavoriteObject(one.name, path)
+        found[one.name] = FavoriteObject(one.label, path)
     return found
 
 

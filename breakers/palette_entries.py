@@ -98,11 +98,11 @@ def _weigh(dependency: Dependency, words: Sequence[str]) -> float:
 def _build_entry(one: Dependency, weight: float) -> PaletteEntry:
     path = page_path(one)
     detail = f"{one.criticality} · {one.owner}" if one.owner else one.criticality
-    page = ("Dependency", one.name, "breaker-closed", path, detail)
+    page = ("Dependency", one.label, "breaker-closed", path, detail)
     return PaletteEntry(*page, weight=weight, is_lasting=True)
 
 
 def _build_force_action(one: Dependency, weight: float) -> PaletteEntry:
     path = reverse("override", args=[one.caller, one.callee])
-    action = (ACTION, f"Force {one.name}…", "override", path, "opens the form")
+    action = (ACTION, f"Force {one.label}…", "override", path, "opens the form")
     return PaletteEntry(*action, in_dialog=True, weight=weight)

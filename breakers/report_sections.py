@@ -158,7 +158,7 @@ def _override_row(one: Override, lasted: timedelta) -> ReportRow:
     reason = one.reason.strip()
     cut = len(reason) > MAX_REASON_LENGTH
     cells = {
-        "dependency": format_name(one.dependency.name),
+        "dependency": one.dependency.label,
         "mode": MODES[one.mode][0],
         "set_by": one.set_by,
         "set_at": timestamp(one.set_at),

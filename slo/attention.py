@@ -116,10 +116,8 @@ def _build_alerts_item(
     return AttentionItem(
         kind="slo_alert",
         severity=worst.severity,
-        title=notifications.format_dependency_names(
-            groups.describe_group(members) if is_group else worst.summary
-        ),
-        detail=notifications.format_dependency_names(" ".join(filter(None, detail))),
+        title=groups.describe_group(members) if is_group else worst.summary,
+        detail=" ".join(filter(None, detail)),
         path=notifications.group_list_path(worst.group_id) if is_group else path,
         since=min(now, *(one.opened_at for one in members)),
         actions=(

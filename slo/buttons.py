@@ -33,7 +33,7 @@ def acknowledge_from_button(value: Mapping[str, Any], actor: Actor, now: datetim
             " hours."
         )
     lifecycle.acknowledge_alert(alert_id=alert.pk, actor=actor, now=now)
-    return f"You acknowledged {alert.subject}. Escalation is paused for 24 hours."
+    return f"You acknowledged {alert.subject_label}. Escalation is paused for 24 hours."
 
 
 def _find_alert(value: Mapping[str, Any]) -> Alert | None:

@@ -73,7 +73,7 @@ def list_alert_starts(
                 row.opened_at,
                 row.resolved_at,
                 row.severity,
-                notifications.format_dependency_names(row.summary),
+                row.summary,
                 notifications.alert_path(row),
             )
         )

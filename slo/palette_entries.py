@@ -24,7 +24,7 @@ ACKNOWLEDGED_LAST = F("acknowledged_at").asc(nulls_first=True)
 register_commands(
     45,
     PaletteCommand("SLOs", "slo", "slos_page", keys="g o", words="objectives budgets burn"),
-    PaletteCommand("Alerts", "critical", "alerts_page", keys="g l", words="firing pages tickets"),
+    PaletteCommand("Alerts", "warning", "alerts_page", keys="g l", words="firing pages tickets"),
     PaletteCommand("Threshold rules", "threshold", "thresholds_page", words="limits figures"),
 )
 
@@ -68,11 +68,12 @@ def find_alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
         if one.acknowledged_at is None and query.user.may_operate:
             entries.append(_build_acknowledge_action(one, weight + (100 if asked else -0.1)))
         detail = f"acknowledged · {one.summary}" if one.acknowledged_at else one.summary
-        entries.append(PaletteEntry("Alert", one.subject, "critical", path, detail, weight=weight))
+        page = ("Alert", one.subject_label, "critical", path, detail)
+        entries.append(PaletteEntry(*page, weight=weight))
     return entries
 
 
 def _build_acknowledge_action(alert: Alert, weight: float) -> PaletteEntry:
     path = reverse("alert_acknowledge", args=[alert.pk])
-    title = f"Acknowledge the alert for {alert.subject}…"
+    title = f"Acknowledge the alert for {alert.subject_label}…"
     return PaletteEntry(ACTION, title, "eye", path, alert.summary, in_dialog=True, weight=weight)

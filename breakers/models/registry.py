@@ -167,6 +167,11 @@ class Dependency(models.Model):
     def name(self) -> str:
         return names.dependency_name(self.caller, self.callee)
 
+    @property
+    def label(self) -> str:
+        """Return the name as screens show it: `core → oracle`."""
+        return names.format_name(self.name)
+
 
 class Override(models.Model):
     """A mode that an operator or an outage policy forces upon the breakers of a dependency.

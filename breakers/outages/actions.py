@@ -11,7 +11,6 @@ from django.db import transaction
 
 from breakers import message_facts
 from breakers.models import Alarm, Dependency, Override
-from breakers.names import format_name
 from breakers.services import overrides
 from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
@@ -48,7 +47,7 @@ def act_on_outage(
     """Carry out the outage policy's action, record it in `alarm.evidence` and announce it."""
     trying = f" and half-open in {observed.half_open:,}" if observed.half_open else ""
     description = (
-        f"The breaker of {format_name(dependency.name)} is open in {observed.open:,}{trying} of "
+        f"The breaker of {dependency.label} is open in {observed.open:,}{trying} of "
         f"{observed.fleet:,} instances; this began more than {policy.for_seconds} s ago."
     )
     if policy.action == TRIP:

@@ -121,7 +121,7 @@ def _open_alarm(
         severity="warning",
         value=observed.open / observed.fleet,
         limit=policy.open_share,
-        evidence={"said": f"The breaker of {dependency.name} is open in {counts}", "acted": False},
+        evidence={"said": f"The breaker of {dependency.label} is open in {counts}", "acted": False},
         since=now,
         seen_at=now,
     )

@@ -62,10 +62,10 @@ def _iterate_readings(query: MetricQuery, now: datetime) -> Iterator[MetricReadi
         one = unhealthy_by_id.get(pk)
         if one is None or not one.open:
             fleet = max(one.instances if one else 0, instances)
-            text = f"The breaker of {name} opened for a moment, in "
+            text = f"The breaker of {names.format_name(name)} opened for a moment, in "
             yield _build_reading(query, name, text, instances, fleet, "tripped")
     for one in unhealthy_by_id.values():
-        text = f"The breaker of {one.name} is open in "
+        text = f"The breaker of {names.format_name(one.name)} is open in "
         if one.open:
             yield _build_reading(query, one.name, text, one.open, one.instances, "open")
         elif one.is_unheard and one.id not in tripped:

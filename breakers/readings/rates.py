@@ -73,7 +73,8 @@ class RateMeasure:
                 value=some / whole,
                 beyond=query.beyond(some, whole),
                 samples=whole,
-                summary=f"{format_percent(some / whole)} of the calls of {name} {self.did} in "
+                summary=f"{format_percent(some / whole)} of the calls of {names.format_name(name)} "
+                f"{self.did} in "
                 f"{format_readable(query.window)} ({query.allowed(format_percent)};"
                 f" {format_count(whole)} calls)",
                 path=message_facts.dependency_path(caller, callee),

@@ -9,7 +9,6 @@ from django.templatetags.static import static
 from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString
 
-from breakers import names
 from breakers.counts import BreakerCounts
 from breakers.map.graph import MapLine, MapNode
 from breakers.message_facts import dependency_path
@@ -189,7 +188,7 @@ def line_words(line: MapLine) -> str:
         line.dependency.criticality,
         MODES[override.mode][0].lower() if override else "",
     ]
-    return f"{names.format_name(line.dependency.name)}: {', '.join(filter(None, parts))}"
+    return f"{line.dependency.label}: {', '.join(filter(None, parts))}"
 
 
 @register.filter

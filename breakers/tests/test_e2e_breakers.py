@@ -31,7 +31,7 @@ def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
     expect(row).to_contain_text("Open")
     expect(row).to_contain_text("63 % failed")
     expect(page.get_by_role("heading", name="1 open")).to_be_visible()
-    expect(page.locator("#announcer")).to_have_text("core->oracle is open")
+    expect(page.locator("#announcer")).to_have_text("core → oracle is open")
 
     row.get_by_role("link", name="Force").click()
     dialog = page.locator("#dialog")

@@ -49,7 +49,7 @@ def test_a_rate_is_of_the_calls_in_its_window():
     (readings,) = rates.TIMEOUTS.read(metric_query(minutes=10), NOW)
     assert (readings.value, readings.samples) == (0.5, 100)
     assert readings.summary == (
-        "50 % of the calls of core->oracle timed out in 10 min (limit 1 %; 100 calls)"
+        "50 % of the calls of core → oracle timed out in 10 min (limit 1 %; 100 calls)"
     )
 
 

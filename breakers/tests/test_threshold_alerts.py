@@ -86,7 +86,7 @@ def test_an_open_breaker_is_an_alarm_told_in_its_own_thread():
     (message,) = list_outbox_messages("slo.alert")
     assert message.subject == "dependency:core->oracle"
     notice = renderer.render(message.event, message.payload)
-    assert notice.title == "The breaker of core->oracle is open in 1 of 2 instances"
+    assert notice.title == "The breaker of core → oracle is open in 1 of 2 instances"
     assert ("Owner", "search team") in notice.lines
     assert ("What to do", openings.TO_DO) in notice.lines
     alert = Alert.objects.get()
@@ -191,7 +191,7 @@ def test_a_breaker_that_opened_between_two_looks_is_an_alarm_and_told_as_short()
 
     (message,) = list_outbox_messages("slo.alert")
     assert message.payload["said"] == (
-        "The breaker of core->oracle opened for a moment, in 1 of 2 instances"
+        "The breaker of core → oracle opened for a moment, in 1 of 2 instances"
     )
 
 

@@ -32,11 +32,11 @@ def test_rows_come_the_most_urgent_first_and_critical_before_low():
     html = page(browser_as("viewer").get("/breakers/"))
 
     assert switches_shown(html) == [
-        "core->forced",
-        "core->grave",
-        "core->minor",
-        "core->probing",
-        "core->calm",
+        "core → forced",
+        "core → grave",
+        "core → minor",
+        "core → probing",
+        "core → calm",
     ]
     assert "2 open" in text(html)
     assert "1 of the open breakers is on a critical or high dependency" in text(html)
@@ -66,15 +66,15 @@ def test_instance_that_is_gone_reports_nothing():
 @pytest.mark.parametrize(
     ("query", "shown"),
     [
-        ("state=open", ["core->oracle"]),
-        ("state=closed", ["core->vision"]),
-        ("state=unknown", ["worker->synapse"]),
-        ("state=overridden", ["core->vision"]),
-        ("criticality=high", ["core->oracle"]),
-        ("caller=worker", ["worker->synapse"]),
-        ("q=Core+→+or", ["core->oracle"]),
-        ("q=team-olap", ["core->vision"]),
-        ("state=nonsense&criticality=odd", ["core->vision", "core->oracle"]),
+        ("state=open", ["core → oracle"]),
+        ("state=closed", ["core → vision"]),
+        ("state=unknown", ["worker → synapse"]),
+        ("state=overridden", ["core → vision"]),
+        ("criticality=high", ["core → oracle"]),
+        ("caller=worker", ["worker → synapse"]),
+        ("q=Core+→+or", ["core → oracle"]),
+        ("q=team-olap", ["core → vision"]),
+        ("state=nonsense&criticality=odd", ["core → vision", "core → oracle"]),
         ("q=zzz", []),
         ("page=2", []),
     ],
@@ -101,13 +101,13 @@ def test_silent_ones_are_counted_below_and_listed_by_their_filter():
     viewer = browser_as("viewer")
     html = page(viewer.get("/breakers/"))
 
-    assert switches_shown(html) == ["core->forced", "core->oracle"]
+    assert switches_shown(html) == ["core → forced", "core → oracle"]
     assert (
         "2 dependencies have had no report in the last 5 minutes, or their instances stopped"
         in text(html)
     )
     silent = page(viewer.get("/breakers/?state=unknown"))
-    assert switches_shown(silent) == ["core->forced", "core->silent"]
+    assert switches_shown(silent) == ["core → forced", "core → silent"]
 
 
 def test_closed_breaker_whose_calls_fail_comes_before_healthy_ones():
@@ -121,11 +121,11 @@ def test_closed_breaker_whose_calls_fail_comes_before_healthy_ones():
     viewer = browser_as("viewer")
     html = page(viewer.get("/breakers/"))
 
-    assert switches_shown(html) == ["core->vision", "core->calm", "core->zebra"]
+    assert switches_shown(html) == ["core → vision", "core → calm", "core → zebra"]
     assert "Closed, failing" in text(html)
     assert "20 % failed, 20 % rejected in 5 min" in text(html)
     only = page(viewer.get("/breakers/?state=failing"))
-    assert switches_shown(only) == ["core->vision"]
+    assert switches_shown(only) == ["core → vision"]
 
 
 def test_unregistered_one_says_so():
@@ -174,7 +174,7 @@ def test_second_page_goes_on_where_the_first_ends():
 
     first, second = (switches_shown(page(browser.get(f"/breakers/?page={n}"))) for n in (1, 2))
 
-    assert (len(first), second) == (50, ["core->s50"])
+    assert (len(first), second) == (50, ["core → s50"])
 
 
 def headline(html):

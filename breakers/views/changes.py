@@ -138,7 +138,7 @@ def _respond_forced(request: PersonRequest, made: Override, now: datetime) -> Ht
     if not is_in_dialog(request):
         word = MODES[made.mode][0].lower()
         lasts = durations.format_readable(made.expires_at - now)
-        message = f"{dependency.caller} → {dependency.callee} is {word} for {lasts}."
+        message = f"{dependency.label} is {word} for {lasts}."
         page = page_path(dependency)
         return respond_done(request, message, page)
     context = {
@@ -159,13 +159,12 @@ def _find_live(dependency: Dependency) -> Override | None:
 def _consequence_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     """Return what the form says about the instances, calls and users that an override affects."""
     (status,) = dependency_status.load_statuses([dependency], now)
-    name = f"{dependency.caller} → {dependency.callee}"
     return {
         "status": status,
         "callers": dependency_status.list_instances(dependency, now, most=CALLERS_SHOWN),
         "traffic": read_traffic(dependency, now),
         "fallback": dependency.document.get("fallback") or {},
-        "labels": [(mode, label.format(name)) for mode, label in FORCE_LABELS.items()],
+        "labels": [(mode, label.format(dependency.label)) for mode, label in FORCE_LABELS.items()],
     }
 
 

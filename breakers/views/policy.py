@@ -48,7 +48,7 @@ def new_dependency(request: PersonRequest) -> HttpResponse:
         else:
             found = Dependency.objects.for_pair(caller, callee).first()
             if found is not None and registry.is_registered(found):
-                messages.info(request, f"{found.name} is already registered. This is its policy.")
+                messages.info(request, f"{found.label} is already registered. This is its policy.")
             path = reverse("dependency_edit", args=[caller, callee])
             return HttpResponseClientRedirect(path) if request.htmx else redirect(path)
     services = Service.objects.order_by("slug").values_list("slug", flat=True)[:MAX_SUGGESTED]

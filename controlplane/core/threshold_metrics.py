@@ -100,8 +100,8 @@ class ThresholdMetric:
 
     `statistics` are available over windows from the first to the second of `windows`, if given.
     `about` is a description in a sentence. `parts` is the word for a part that a rule may select
-    (`latency_ms:e2e`), or "". `counted_elsewhere` means that the navigation counts the subjects
-    already, so their alerts are not added to those of SLOs.
+    (`latency_ms:e2e`), or "". `counted_elsewhere` means that an alert about a subject only says
+    what the subject's own page says, so the change feed of that page leaves it out.
     """
 
     name: str

@@ -58,8 +58,8 @@ def _list_switches(alert: Alert) -> list[str]:
 def describe_group(members: Sequence[Alert]) -> str:
     """Return a headline for alerts of one cause: their number and services, or one's subject."""
     if len(members) == 1:
-        return members[0].subject
-    names = list(dict.fromkeys(one.service or one.subject for one in members))
+        return members[0].subject_label
+    names = list(dict.fromkeys(one.service or one.subject_label for one in members))
     shown = ", ".join(names[:MAX_NAMED])
     more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
     return f"{len(members)} alerts about {shown}{more}"

@@ -51,11 +51,6 @@ def send_notifications(now: datetime, *, except_kind: str = "") -> None:
     )
 
 
-def format_dependency_names(text: str) -> str:
-    """Return a text with dependencies named as on screens: `core → oracle` for `core->oracle`."""
-    return text.replace("->", " → ")
-
-
 def alert_subject(alert: Alert) -> str:
     """Return `alert:<id>`, which identifies an alert in escalations, holds and the audit trail."""
     return f"{ALERT_PREFIX}{alert.pk}"
@@ -174,7 +169,7 @@ def _announce(
 
 def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> None:
     worst_first = sorted(alerts, key=lambda one: (SEVERITY_ORDER.index(one.severity), one.pk))
-    shown = [f"{one.subject} ({one.rule})" for one in worst_first[:MAX_NAMED]]
+    shown = [f"{one.subject_label} ({one.rule})" for one in worst_first[:MAX_NAMED]]
     more = len(alerts) - len(shown)
     outbox.announce(
         event=event,

@@ -1,11 +1,14 @@
 """Alerts and threshold rules."""
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar
 
 from django.db import models
-from django.db.models import Case, IntegerField, Q, Value, When
+from django.db.models import Case, Count, IntegerField, Q, Value, When
 from django.db.models.functions import Coalesce
+
+from slo.arithmetic.subjects import format_subject
 
 from .objective import MAX_NAME_LENGTH, Slo
 
@@ -54,12 +57,37 @@ class ThresholdRule(models.Model):
         return self.name
 
 
+@dataclass(frozen=True)
+class OpenAlertCounts:
+    """Numbers of open alerts: all, by severity, and those that nobody has acknowledged."""
+
+    total: int
+    critical: int
+    warning: int
+    info: int
+    unacknowledged: int
+
+    @property
+    def worst(self) -> str:
+        """Return the severity of the worst open alert, "" if none is open."""
+        return next((name for name in SEVERITIES if getattr(self, name)), "")
+
+
 class AlertQuerySet(models.QuerySet["Alert"]):
     def with_group(self) -> "models.QuerySet[Any, Any]":
         """Annotate each alert with `group_id`: its group, or its own id if it has none."""
         return self.annotate(
             group_id=Coalesce("group", "id", output_field=models.BigIntegerField())
         )
+
+    def count_open(self) -> OpenAlertCounts:
+        """Count the open alerts, acknowledged ones included, as the list of alerts shows them."""
+        counts = self.filter(resolved_at__isnull=True).aggregate(
+            total=Count("pk"),
+            unacknowledged=Count("pk", filter=Q(acknowledged_at__isnull=True)),
+            **{name: Count("pk", filter=Q(severity=name)) for name in SEVERITIES},
+        )
+        return OpenAlertCounts(**counts)
 
 
 class Alert(models.Model):
@@ -135,6 +163,10 @@ class Alert(models.Model):
 
     def __str__(self) -> str:
         return f"{self.rule} of {self.subject}"
+
+    @property
+    def subject_label(self) -> str:
+        return format_subject(self.subject)
 
     @property
     def last_fired_at(self) -> datetime:

@@ -12,6 +12,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
 from slo import comment_kinds
 from slo.alerts import notifications
+from slo.arithmetic.subjects import format_target
 from slo.models import Alert
 from switches.models import Episode
 
@@ -181,10 +182,11 @@ def _group_alike(rows: Iterable[AuditEntry]) -> list[TimelineEntry]:
         action = f"{kind.replace('_', ' ')} {verb.replace('_', ' ')}"
         if len(group) <= MAX_UNGROUPED:
             for row in group:
-                about = row.target if ":" in row.target else f"{kind} {row.target}"
+                target = format_target(row.target)
+                about = target if ":" in target else f"{kind} {target}"
                 found.append((row, f"{about}: {action}", row.reason))
         else:
-            names = ", ".join(row.target for row in group[:MAX_NAMED])
+            names = ", ".join(format_target(row.target) for row in group[:MAX_NAMED])
             text = f"{action}, {len(group)} times: {names} and {len(group) - MAX_NAMED} more"
             reasons = {row.reason for row in group}
             found.append((group[0], text, reasons.pop() if len(reasons) == 1 else ""))

@@ -8,6 +8,7 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.runbooks.markdown import escape_markdown
 from slo.alerts import notifications
 from slo.arithmetic.minutes import last_ended, minute_of, window_minutes
+from slo.arithmetic.subjects import format_subject
 from slo.evaluation import budgets
 from slo.models import Alert
 from switches.models import Episode
@@ -29,7 +30,7 @@ def write_draft(alert: Alert, now: datetime) -> str:
     """Return a postmortem draft about an alert; an open alert is treated as ending `now`."""
     stopped = alert_timeline.load_episodes(alert, now)
     parts = [
-        [f"# Postmortem: {_escape_text(alert.summary)}"],
+        [f"# Postmortem: {escape_markdown(alert.summary)}"],
         ["## Summary", *_write_summary(alert, stopped, now)],
         ["## Timeline", *_write_timeline(alert, now)],
         ["## Root cause", *_write_cause(alert)],
@@ -50,7 +51,7 @@ def _write_summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> I
     label = f" ({escape_markdown(alert.label)})" if alert.label else ""
     links = [_format_link("Alert", console_url(notifications.alert_path(alert)))]
     if alert.path:
-        links.append(_format_link(_escape_text(alert.subject), console_url(alert.path)))
+        links.append(_format_link(escape_markdown(alert.subject_label), console_url(alert.path)))
     links.append(_format_link("Runbook", notifications.runbook_url(alert)))
     yield _format_bullets(
         f"Began: {_format_time(alert.opened_at)}",
@@ -67,8 +68,8 @@ def _write_timeline(alert: Alert, now: datetime) -> Iterator[str]:
     table = ["| Time (UTC) | Event |", "|---|---|"]
     for one in events:
         by = f" (by {escape_markdown(one.who)})" if one.who else ""
-        why = f": {_escape_text(one.more)}" if one.more else ""
-        table.append(f"| {_format_time(one.at)} | {_escape_text(one.text)}{by}{why} |")
+        why = f": {escape_markdown(one.more)}" if one.more else ""
+        table.append(f"| {_format_time(one.at)} | {escape_markdown(one.text)}{by}{why} |")
     yield "\n".join(table)
     if is_cut:
         yield f"*Only the first {alert_timeline.MAX_EVENTS} events of the audit trail are listed.*"
@@ -90,9 +91,9 @@ def _write_cause(alert: Alert) -> Iterator[str]:
         yield "\n".join(table)
     elif alert.evidence:
         yield "Figures when it opened:"
-        pairs = alert.evidence.items()
+        pairs = ((name, format_subject(str(one))) for name, one in alert.evidence.items())
         yield _format_bullets(
-            *(f"{escape_markdown(name)}: {_escape_text(str(one))}" for name, one in pairs)
+            *(f"{escape_markdown(name)}: {escape_markdown(text)}" for name, text in pairs)
         )
 
 
@@ -160,11 +161,6 @@ def _describe_budget(alert: Alert, now: datetime) -> str:
 
 def _format_share(ratio: float) -> str:
     return f"{100 * ratio:,.3g} %"
-
-
-def _escape_text(text: str) -> str:
-    """Escape a text, with dependencies named as on screens: `core → oracle`."""
-    return escape_markdown(notifications.format_dependency_names(text))
 
 
 def _format_time(at: datetime) -> str:

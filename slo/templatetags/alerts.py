@@ -12,7 +12,6 @@ from django.utils.safestring import SafeString
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import state_badge
 from controlplane.core.threshold_metrics import find_metric
-from slo.alerts.notifications import format_dependency_names
 from slo.arithmetic.evaluate import format_burn_rate
 from slo.arithmetic.minutes import window_minutes
 from slo.arithmetic.objective import PAGE, RuleMeaning
@@ -25,7 +24,6 @@ register = template.Library()
 register.filter("long", durations.format_readable)
 register.filter("reading", read_alert)
 register.filter("burn_rate", format_burn_rate)
-register.filter("arrows", format_dependency_names)
 
 _FIELDS = {
     **documents.FIELD_LABELS,

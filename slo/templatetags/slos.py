@@ -5,13 +5,11 @@ from datetime import datetime, timedelta
 from django import template
 from django.contrib.staticfiles.storage import staticfiles_storage
 from django.db import DatabaseError, InterfaceError
-from django.db.models import Count, Q
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon, state_badge
-from controlplane.core.threshold_metrics import THRESHOLD_METRICS
 from slo.arithmetic.minutes import window_minutes
 from slo.dashboard.annotations import Annotation
 from slo.models import Alert, Slo
@@ -48,6 +46,7 @@ ALERT_STATES = {
     "acknowledged": ("eye", "Acknowledged", "pending"),
     "resolved": ("released", "Resolved", "released"),
 }
+ALERT_TONES = {"critical": "stop", "warning": "warn"}
 GOOD = {Slo.Kind.AVAILABILITY: "requests served well", Slo.Kind.RATIO: "events good"}
 LIBRARY = "vendor/uplot/uPlot.iife.min.js"
 LIBRARY_STYLE = "vendor/uplot/uPlot.min.css"
@@ -189,19 +188,13 @@ def plot_library() -> dict[str, str]:
 
 
 @register.simple_tag
-def open_alerts() -> dict[str, int | None]:
-    """Count groups of open, unacknowledged alerts above info: `total`, `critical`.
+def open_alerts() -> dict[str, int | str | None]:
+    """Return the number of open alerts as `total`, and the CSS `tone` of the worst one.
 
-    Alerts whose only cause is an engaged switch are left out, because the switchboard counts them.
-    They are None on a database error.
+    The number is None on a database error.
     """
-    elsewhere = [name for name, one in THRESHOLD_METRICS.items() if one.counted_elsewhere]
     try:
-        rows = Alert.objects.filter(resolved_at__isnull=True, acknowledged_at__isnull=True)
-        rows = rows.exclude(severity="info").exclude(threshold__metric__in=elsewhere)
-        return rows.with_group().aggregate(
-            total=Count("group_id", distinct=True),
-            critical=Count("group_id", distinct=True, filter=Q(severity="critical")),
-        )
+        counts = Alert.objects.count_open()
     except (DatabaseError, InterfaceError):
-        return {"total": None, "critical": None}
+        return {"total": None, "tone": ""}
+    return {"total": counts.total, "tone": ALERT_TONES.get(counts.worst, "")}

@@ -24,7 +24,7 @@ def test_an_admin_makes_a_rule_in_the_dialog_and_sees_what_it_finds(desks):
     dialog.get_by_label("Limit").fill("3")
     dialog.get_by_role("button", name="Preview").click()
     expect(dialog).to_contain_text("It would fire now for 1:")
-    expect(dialog).to_contain_text("4 % of the calls of core->oracle timed out in 5 min")
+    expect(dialog).to_contain_text("4 % of the calls of core → oracle timed out in 5 min")
     dialog.get_by_role("button", name="Create rule").click()
 
     row = page.locator("#threshold-core-timeouts")

@@ -1,4 +1,4 @@
-"""The number of open alerts in the navigation."""
+"""The number of open alerts in the navigation and on the page of alerts."""
 
 import pytest
 from django.db import connection
@@ -7,6 +7,7 @@ from django.test.utils import CaptureQueriesContext
 from controlplane.core.clock import db_now
 from slo.models import Alert
 from slo.templatetags.slos import open_alerts
+from switches.tests.browsers import Tags, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
 
@@ -24,17 +25,37 @@ def create_alert(severity, **fields):
     return Alert.objects.create(subject=subject, opened_at=now, firing_at=now, **columns)
 
 
-def test_open_ones_that_nobody_knows_of_are_counted_but_for_mere_information():
-    for severity in ("critical", "critical", "warning", "info"):
+@pytest.mark.parametrize(
+    ("severities", "tone"),
+    [
+        (["info", "warning", "critical"], "stop"),
+        (["info", "warning"], "warn"),
+        (["info"], ""),
+        ([], ""),
+    ],
+)
+def test_worst_open_alert_gives_the_tone(severities, tone):
+    for severity in severities:
         create_alert(severity)
-    create_alert("critical", acknowledged_at=db_now())
-    create_alert("warning", resolved_at=db_now())
+    create_alert("critical", resolved_at=db_now())
 
-    assert open_alerts() == {"total": 3, "critical": 2}
+    assert open_alerts() == {"total": len(severities), "tone": tone}
 
 
-def test_nothing_open_is_zero():
-    assert open_alerts() == {"total": 0, "critical": 0}
+def test_page_and_navigation_show_the_same_number_as_the_list():
+    for severity in ("info", "warning", "warning"):
+        create_alert(severity, group=7)
+    create_alert("warning", acknowledged_at=db_now())
+    create_alert("critical", resolved_at=db_now())
+
+    html = page(browser_as("viewer").get("/alerts/"))
+
+    assert html.count('<li\n  class="list-row alert-row') == 4
+    assert "Alerts 4 open" in text(html)
+    assert "4 open alerts 3 warnings. 1 for information. 3 not acknowledged." in text(html)
+    assert 'class="headline__warn"' in html
+    assert "headline--calm" not in html
+    assert Tags(html).having("a", href="/alerts/", aria_current="page")
 
 
 def test_they_are_counted_where_they_are_in_one_question():

@@ -66,14 +66,28 @@ def test_every_heading_is_there_in_order(now):
 
 def test_dependency_is_named_as_on_screens(now):
     about = "core->oracle"
-    summary = f"breaker of {about} is open"
-    one = alert(now, subject=about, summary=summary, evidence={"dependency": about})
+    one = alert(now, subject=about, path="/breakers/core/oracle/", evidence={"dependency": about})
 
     text = draft.write_draft(one, now)
 
-    assert text.startswith("# Postmortem: breaker of core → oracle is open")
     assert "- dependency: core → oracle" in text
     assert r"-\>" not in text
+
+
+def test_text_that_people_wrote_is_unchanged(now):
+    reason = "Moved traffic a->b, see core->oracle"
+    audit.record(
+        actor=OPERATOR,
+        action="override.set",
+        target="dependency:core->oracle",
+        reason=reason,
+        now=now - timedelta(minutes=45),
+    )
+
+    text = draft.write_draft(alert(now, summary="Queue a->b is full"), now)
+
+    assert text.startswith(r"# Postmortem: Queue a-\>b is full")
+    assert r"Moved traffic a-\>b, see core-\>oracle" in text
 
 
 def test_summary_says_when_it_began_and_was_over_and_how_bad_it_was(now):

@@ -53,7 +53,7 @@ def test_open_ones_come_first_worst_first_and_known_ones_last():
     places = [html.index(f'<bdi dir="auto">{name}</bdi>') for name in ("fast", "slow", "known")]
     assert places == sorted(places)
     assert "past" not in html
-    assert "2 critical" in text(html)
+    assert "3 open alerts 2 critical. 1 warning." in text(html)
     assert "2 not acknowledged." in text(html)
 
 
@@ -192,7 +192,7 @@ def test_threshold_alert_shows_its_figure_and_its_limit():
     now = db_now()
     one = Alert.objects.create(
         kind="threshold", rule="timeout_rate", subject="core->oracle", service="core",
-        severity="warning", label="", summary="Calls of core->oracle time out",
+        severity="warning", label="", summary="Calls of core → oracle time out",
         path="/breakers/core/oracle/", opened_at=now, firing_at=now,
         evidence={"value": 0.04, "limit": 0.01, "comparison": ">", "samples": 250, "calls": 250},
         latest={"value": 0.05, "limit": 0.01, "samples": 300},

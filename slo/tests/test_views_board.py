@@ -248,7 +248,7 @@ def test_part_is_the_live_part_alone():
     assert 'hx-swap-oob="merge"' in html
 
 
-def test_navigation_counts_what_nobody_has_acknowledged():
+def test_navigation_counts_open_alerts_beside_their_page():
     slo = factories.slo()
     now = db_now()
     alert(slo, now, None)
@@ -257,5 +257,5 @@ def test_navigation_counts_what_nobody_has_acknowledged():
 
     html = get_page()
 
-    assert "SLOs 1 alerting" in text(html)
+    assert "Alerts 2 open SLOs" in text(html)
     assert Tags(html).having("a", href="/slos/", aria_current="page")

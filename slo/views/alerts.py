@@ -26,6 +26,7 @@ from controlplane.notify.delivery import statements
 from controlplane.notify.escalation import forecast
 from slo.alerts import groups, lifecycle, notifications
 from slo.arithmetic.minutes import window_minutes
+from slo.arithmetic.subjects import format_subject
 from slo.dashboard import data_gaps
 from slo.evaluation import alert_readings, budgets
 from slo.evaluation.alert_readings import AlertReading
@@ -65,7 +66,6 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
     if group:
         rows = rows.filter(Q(group=group) | Q(pk=group))
     page = Paginator(_list_groups(rows, state), PAGE_SIZE).get_page(request.GET.get("page"))
-    open_alerts = Alert.objects.filter(resolved_at__isnull=True)
     context = {
         "now": now,
         "page": page,
@@ -77,11 +77,7 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
         "slo_name": slo,
         "group": group,
         "narrowed": bool(q or slo or group) or severity in SEVERITIES,
-        **open_alerts.aggregate(
-            open=Count("pk"),
-            critical=Count("pk", filter=Q(severity="critical")),
-            unacknowledged=Count("pk", filter=Q(acknowledged_at__isnull=True)),
-        ),
+        "open": Alert.objects.count_open(),
     }
     return responses.render_live(request, "alerts", context)
 
@@ -142,7 +138,7 @@ def acknowledge_page(request: PersonRequest, alert_id: int) -> HttpResponse:
 
     def carry_out(actor: Actor, now: datetime, comment: str) -> str:
         lifecycle.acknowledge_alert(alert_id=alert_id, actor=actor, now=now, comment=comment)
-        return f"{alert.subject}: acknowledged. Escalation pauses for 24 hours."
+        return f"{alert.subject_label}: acknowledged. Escalation pauses for 24 hours."
 
     return _acknowledge(request, [alert], carry_out, reverse("alert_page", args=[alert_id]))
 
@@ -240,7 +236,8 @@ def _filter_alerts(state: str, severity: str, slo: str, q: str) -> AlertQuerySet
     if slo:
         rows = rows.filter(kind=Alert.Kind.BURN, subject=slo)
     if q:
-        matches = Q(subject__icontains=q) | Q(rule__icontains=q) | Q(summary__icontains=q)
+        name = q.replace(" → ", "->")  # a dependency's name as the page shows it
+        matches = Q(subject__icontains=name) | Q(rule__icontains=q) | Q(summary__icontains=q)
         rows = rows.filter(matches | Q(service__contains=q))
     return rows
 
@@ -346,7 +343,8 @@ def _figure_rows(alert: Alert) -> list[dict[str, Any]]:
             lasted = durations.format_readable(timedelta(seconds=value))
             rows.append({"name": words, "value": lasted})
         else:
-            rows.append({"name": WORDS.get(name) or name.replace("_", " "), "value": value})
+            shown = value if is_number else format_subject(value)
+            rows.append({"name": WORDS.get(name) or name.replace("_", " "), "value": shown})
     return rows
 
 

@@ -12,7 +12,7 @@ from controlplane.core.console_urls import DOCUMENTATION_PATH
 register = template.Library()
 
 CURRENT = mark_safe(' aria-current="page"')
-_SECTIONS = {"": "switches", "alerts": "slos", "reviews": "approvals", "routes": "targets"}
+_SECTIONS = {"": "switches", "reviews": "approvals", "routes": "targets"}
 """Sections that aren't named like the first part of the path, by that part."""
 
 
@@ -107,6 +107,6 @@ def _build_url(context: dict[str, Any], parameter: str, value: object, anchor: s
 
 
 def find_section(path: str) -> str:
-    """Return the section of the navigation that a path belongs to: `slos` for `/alerts/7/`."""
+    """Return the section of the navigation that a path belongs to: `alerts` for `/alerts/7/`."""
     first = urlsplit(path).path.strip("/").partition("/")[0]
     return _SECTIONS.get(first, first)

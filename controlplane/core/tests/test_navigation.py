@@ -18,7 +18,7 @@ from switches.tests.browsers import text
         ("/", "switches"),
         ("/?state=overdue", "switches"),
         ("/switches/feature/nl2sql/", "switches"),
-        ("/alerts/7/", "slos"),
+        ("/alerts/7/", "alerts"),
         ("/slos/thresholds/", "slos"),
         ("/breakers/core/oracle/?calls=1h", "breakers"),
         ("/dead-letters/", "dead-letters"),
