@@ -24,7 +24,8 @@ from switchgear.patterns.propagation import incoming
 
 MAX_BYTES = 64 * 1024
 IDLE_SECONDS = 30
-FORM = "application/x-www-form-urlencoded"
+FORM, JSON = "application/x-www-form-urlencoded", "application/json"
+FAULTS_PATH = "/faults"
 
 Body = Mapping[str, Any]
 
@@ -63,9 +64,9 @@ class FaultyService:
         self.faults = broken
         self._routes: dict[tuple[str, str], Handler] = {
             **routes,
-            ("GET", "/faults"): lambda _: self._show_fault(),
-            ("POST", "/faults"): self._inject_fault,
-            ("DELETE", "/faults"): lambda _: self._inject_fault({}),
+            ("GET", FAULTS_PATH): lambda _: self._show_fault(),
+            ("POST", FAULTS_PATH): self._inject_fault,
+            ("DELETE", FAULTS_PATH): lambda _: self._inject_fault({}),
         }
 
     def answer(self, method: str, path: str, body: Body) -> ServiceResponse | None:
@@ -137,19 +138,24 @@ class _Handling(BaseHTTPRequestHandler):
 
     def _handle(self) -> None:
         try:
-            body = self._body()
+            body_type, body = self._body()
         except (ValueError, RecursionError):
             self._send(ServiceResponse(400, {"error": "send a JSON object"}))
             return
         if not self._is_ours():
             self._send(ServiceResponse(403, {"error": "allowed from this machine only"}))
             return
+        path = urlsplit(self.path).path
+        if path == FAULTS_PATH and body_type not in (None, JSON):
+            error = f"send a JSON object with the header Content-Type: {JSON}"
+            self._send(ServiceResponse(415, {"error": error}))
+            return
         answer: ServiceResponse | None
         with incoming(self.headers.items(), trusts_attempt=True) as call:
             if call.is_over:
                 answer = ServiceResponse(504, {"error": "the caller's deadline has passed"})
             else:
-                answer = self.answers.answer(self.command, urlsplit(self.path).path, body)
+                answer = self.answers.answer(self.command, path, body)
         if answer is None:
             self.close_connection = True
         else:
@@ -157,18 +163,20 @@ class _Handling(BaseHTTPRequestHandler):
 
     do_GET = do_POST = do_DELETE = _handle
 
-    def _body(self) -> Body:
+    def _body(self) -> tuple[str | None, Body]:
+        """Return the body with its content type, which is None without a body."""
         length = int(self.headers.get("Content-Length") or 0)
         if not 0 <= length <= MAX_BYTES:
             self.close_connection = True
             raise ValueError(length)
         text = self.rfile.read(length)
-        if self.headers.get_content_type() == FORM:
-            return dict(parse_qsl(text.decode()))
+        kind = self.headers.get_content_type() if text else None
+        if kind == FORM:
+            return kind, dict(parse_qsl(text.decode()))
         found = json.loads(text or b"{}")
         if not isinstance(found, dict):
             raise ValueError(type(found))
-        return found
+        return kind, found
 
     def _is_ours(self) -> bool:
         """Return True if the request is for loopback, and not from a page of another site."""
@@ -181,7 +189,7 @@ class _Handling(BaseHTTPRequestHandler):
         if isinstance(answer.body, str):
             content, kind = answer.body, f"{answer.text_type}; charset=utf-8"
         else:
-            content, kind = json.dumps(answer.body), "application/json"
+            content, kind = json.dumps(answer.body), JSON
         data = content.encode()
         self.send_response(answer.status)
         self.send_header("Content-Type", kind)

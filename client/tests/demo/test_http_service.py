@@ -69,6 +69,19 @@ def test_a_wrong_fault_is_refused_with_the_reason(port: int) -> None:
     assert "0 to 1" in said["error"]
 
 
+@pytest.mark.parametrize("kind", ["application/x-www-form-urlencoded", "text/plain"])
+def test_a_fault_that_is_not_sent_as_json_is_refused(port: int, kind: str) -> None:
+    call(port, "/faults", {"errors": 1.0}, seconds=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("POST", "/faults", b'{"errors": 0.5}', {"Content-Type": kind})
+
+    answer = connection.getresponse()
+
+    assert answer.status == 415
+    assert "Content-Type: application/json" in json.loads(answer.read())["error"]
+    assert call(port, "/faults", {}, seconds=10, method="GET")[1]["errors"] == 1.0
+
+
 @pytest.mark.parametrize("sent", [b"{", b"[1]", b"\xff", b"[" * 60_000])
 def test_a_body_that_is_no_object_is_refused(port: int, sent: bytes) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
