@@ -162,7 +162,7 @@ def _require_no_failure(evaluation: RampEvaluation) -> None:
     for gate in (*evaluation.gates, *evaluation.step.data["gates"]):
         if gate.get("verdict") == FAIL:
             raise Conflict(
-                f"A gate fails: {kinds.describe_finding(gate)}. The switch is about to be"
+                f"A gate failed: {kinds.describe_finding(gate)}. The switch is about to be"
                 " engaged again.",
                 gate=gate,
             )

@@ -61,7 +61,7 @@ def decide(step: CurrentStep, results: Sequence[GateResult], now: datetime) -> R
     """
     failing = [result for result in results if result.verdict == FAIL]
     if failing:
-        return RampDecision(Next.COMPENSATE, _explain("A gate fails", failing))
+        return RampDecision(Next.COMPENSATE, _explain("A gate failed", failing))
     if step.state == "paused" or now < step.dwell_until:
         return RampDecision(Next.STAY, blind_since=step.blind_since)
     if step.held:

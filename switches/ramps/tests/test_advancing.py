@@ -63,7 +63,7 @@ class TestAdvanceJudgesByNow:
         run_tick(now + seconds(2))
         report_gate("fail", now + seconds(3))
 
-        with pytest.raises(Conflict, match="A gate fails: external gate smoke"):
+        with pytest.raises(Conflict, match="A gate failed: external gate smoke"):
             advance(ramp, now + seconds(3.5))
 
         assert (get_ramp_state(ramp), get_share()) == ("running", 5)
@@ -76,7 +76,7 @@ class TestAdvanceJudgesByNow:
         eve = get_person("approver", "eve")
         approvals.deny(approval_id=approval.pk, comment="no", actor=eve, now=now + seconds(62))
 
-        with pytest.raises(Conflict, match="A gate fails"):
+        with pytest.raises(Conflict, match="A gate failed"):
             advance(ramp, now + seconds(62.5))
 
         assert get_share() == 5

@@ -78,4 +78,4 @@ def test_why_names_every_gate_and_only_those():
         NOW,
     ).why
 
-    assert why == "A gate fails: smoke: 12 errors; oracle."
+    assert why == "A gate failed: smoke: 12 errors; oracle."

@@ -167,4 +167,4 @@ class TestHowLongItMayHold:
 
         assert again.expires_at == first.expires_at
         assert get_ramp_state(ramp) == "aborted"
-        assert get_outcome(ramp) == "A gate fails: a person's approval: not approved within 1 min."
+        assert get_outcome(ramp) == "A gate failed: a person's approval: not approved within 1 min."

@@ -71,7 +71,7 @@ def test_share_says_when_it_is_allowed(state, more, label):
 
 def test_abort_by_a_person_needs_no_heading():
     by_person = timeline([], live=False, state="aborted", outcome="Aborted by user:kim: INC-4411")
-    by_gate = timeline([], live=False, state="aborted", outcome="A gate fails: SLO x.")
+    by_gate = timeline([], live=False, state="aborted", outcome="A gate failed: SLO x.")
 
     assert (by_person.outcome_heading, by_gate.outcome_heading) == ("", "Aborted.")
 

@@ -290,7 +290,7 @@ class TestAdvanced:
         data["gates"][0] |= {"verdict": "fail", "evidence": {}}
         JobStep.objects.filter(pk=get_step(ramp).pk).update(data=data)
 
-        with pytest.raises(Conflict, match="A gate fails: external gate smoke"):
+        with pytest.raises(Conflict, match="A gate failed: external gate smoke"):
             actions.advance(ramp_id=ramp.pk, reason=WHY, actor=SHELL, now=now + seconds(1))
 
 
