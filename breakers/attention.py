@@ -54,7 +54,7 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
             kind="breaker_open",
             severity="critical" if _is_critical(one) else "warning",
             title=f"The breaker of {names.format_name(one.name)} is open",
-            detail=f"Open in {one.open:,} of {one.instances:,} instances. "
+            detail=f"Open in {names.format_instances(one.open, one.instances)}. "
             f"Criticality: {one.criticality}.",
             path=message_facts.dependency_path(one.caller, one.callee),
             since=min(one.since or now, now),
@@ -170,7 +170,8 @@ def _override_remarks(one: Override, by: OverrideAcknowledgement, now: datetime)
         behind = by.instances - by.applied
         rest = f" and {behind - NAMED:,} more" if behind > NAMED else ""
         remarks.append(
-            f"Applied by {by.applied:,} of {by.instances:,} instances; not yet by {named}{rest}."
+            f"Applied by {names.format_instances(by.applied, by.instances)};"
+            f" not yet by {named}{rest}."
         )
     if one.expires_at - now <= SOON < one.expires_at - one.set_at:
         remarks.append("It ends soon.")

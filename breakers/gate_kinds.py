@@ -113,16 +113,16 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
         "half_open": breakers.half_open,
         "blinded": breakers.blinded,
     }
-    fleet = _count_instances(breakers.instances)
     if breakers.open:
-        why = f"open in {breakers.open:,} of {fleet}"
+        why = f"open in {names.format_instances(breakers.open, breakers.instances)}"
         return GateAnswer(FAIL, {**evidence, "open_in": [*breakers.open_in], "why": why})
     if breakers.blinded:
-        why = f"an override hides the state in {breakers.blinded:,} of {fleet}"
+        hidden = names.format_instances(breakers.blinded, breakers.instances)
+        why = f"an override hides the state in {hidden}"
     elif breakers.half_open:
-        why = f"half-open in {breakers.half_open:,} of {fleet}"
+        why = f"half-open in {names.format_instances(breakers.half_open, breakers.instances)}"
     elif breakers.oldest < since:
-        why = f"not all of {fleet} have reported since the step began"
+        why = f"not all of {breakers.instances:,} instances have reported since the step began"
         if breakers.instances == 1:
             why = "the only instance has not reported since the step began"
     else:
@@ -137,10 +137,6 @@ def _is_unchanged(gate: Gate, answer: GateAnswer, now: datetime) -> bool:
     if gate.observed_at is None or not is_same:
         return False
     return gate.since <= gate.observed_at and now - REFRESH_AFTER < gate.observed_at <= now
-
-
-def _count_instances(number: int) -> str:
-    return f"{number:,} instance{'' if number == 1 else 's'}"
 
 
 def _gate_dependency(gate: Gate) -> str:
@@ -162,7 +158,7 @@ def describe_finding(_spec: Mapping[str, Any], evidence: Mapping[str, Any]) -> s
     """Return `open in 1 of 2 instances`, or in how many instances the breaker is closed."""
     if (why := get_explanation(evidence)) or "closed" not in evidence:
         return why
-    return f"closed in {evidence['closed']:,} of {_count_instances(evidence['instances'])}"
+    return f"closed in {names.format_instances(evidence['closed'], evidence['instances'])}"
 
 
 KIND = GateKind(

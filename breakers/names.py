@@ -1,4 +1,4 @@
-"""Names of services (slugs) and of dependencies (`caller->callee`). Pure."""
+"""Names of services (slugs) and of dependencies (`caller->callee`), and counts as text. Pure."""
 
 import re
 
@@ -30,3 +30,10 @@ def split_name(name: str) -> tuple[str, str] | None:
     """Return caller and callee of a dependency's name, or None if the name is invalid."""
     found = _DEPENDENCY.fullmatch(name)
     return None if found is None else (found[1], found[2])
+
+
+def format_instances(some: int, instances: int) -> str:
+    """Return `2 of 3 instances`, `0 of 1 instance`, or `the only instance` for 1 of 1."""
+    if some == instances == 1:
+        return "the only instance"
+    return f"{some:,} of {instances:,} instance{'' if instances == 1 else 's'}"

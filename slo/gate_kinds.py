@@ -22,6 +22,7 @@ from controlplane.core.gates.verdicts import (
     explain_staleness,
     explain_too_few,
     format_count,
+    format_events,
     get_explanation,
     read_limit,
     repeat_verdict,
@@ -52,12 +53,14 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
         return build_no_data(question, why, evidence)
     min_events = read_limit(question, "min_events", MIN_EVENTS)
     if total < min_events:
-        when = f"in the last {durations.format_readable(read_window(question.spec))} of the step"
+        window = read_window(question.spec)
+        when = f"in the last {durations.format_readable(window)} of the step"
+        if observation.observed_at - question.since < window:
+            when = "since the step began"
         return build_no_data(question, explain_too_few(total, min_events, when), evidence)
     min_bad = read_limit(question, "min_bad", MIN_BAD)
     if observation.verdict == FAIL and total - good < min_bad:
-        bad = format_count(total - good)
-        why = f"only {bad} bad events; it fails at {min_bad:,}"
+        why = f"only {format_events(total - good, 'bad event')}; it fails at {min_bad:,}"
         return GateAnswer(PASS, {**evidence, "why": why})
     return repeat_verdict(question, observation)
 
@@ -67,11 +70,9 @@ def describe_finding(spec: Mapping[str, Any], evidence: Mapping[str, Any]) -> st
     why = get_explanation(evidence)
     if not evidence.keys() >= {"burn_rate", "good", "total", "window"}:
         return why
-    good, total = (format_count(evidence[name]) for name in ("good", "total"))
+    good, events = format_count(evidence["good"]), format_events(evidence["total"])
     rate, limit = map(format_burn_rate, (evidence["burn_rate"], spec["max_burn_rate"]))
-    found = (
-        f"burn rate {rate}, allowed {limit} ({good} of {total} events good in {evidence['window']})"
-    )
+    found = f"burn rate {rate}, allowed {limit} ({good} of {events} good in {evidence['window']})"
     return f"{found}; {why}" if why else found
 
 

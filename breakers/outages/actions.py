@@ -11,6 +11,7 @@ from django.db import transaction
 
 from breakers import message_facts
 from breakers.models import Alarm, Dependency, Override
+from breakers.names import format_instances
 from breakers.services import overrides
 from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
@@ -45,10 +46,13 @@ def act_on_outage(
     now: datetime,
 ) -> None:
     """Carry out the outage policy's action, record it in `alarm.evidence` and announce it."""
-    trying = f" and half-open in {observed.half_open:,}" if observed.half_open else ""
+    counts = format_instances(observed.open, observed.fleet)
+    if observed.half_open:
+        trying = format_instances(observed.half_open, observed.fleet)
+        counts = f"{observed.open:,} and half-open in {trying}"
     description = (
-        f"The breaker of {dependency.label} is open in {observed.open:,}{trying} of "
-        f"{observed.fleet:,} instances; this began more than {policy.for_seconds} s ago."
+        f"The breaker of {dependency.label} is open in {counts}; this began more than "
+        f"{policy.for_seconds} s ago."
     )
     if policy.action == TRIP:
         _request_trip(dependency, policy, observed, alarm, description, now)

@@ -10,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from breakers import publication
 from breakers.models import Alarm, BreakerState, Dependency
+from breakers.names import format_instances
 from breakers.states import unhealthy
 
 from . import actions
@@ -114,7 +115,7 @@ def _handle_locked(pk: int, now: datetime) -> bool:
 def _open_alarm(
     dependency: Dependency, policy: OutagePolicy, observed: ObservedBreakers, now: datetime
 ) -> None:
-    counts = f"{observed.open:,} of {observed.fleet:,} instances"
+    counts = format_instances(observed.open, observed.fleet)
     Alarm.objects.create(
         rule=RULE,
         subject=dependency.name,

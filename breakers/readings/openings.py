@@ -9,7 +9,7 @@ from breakers.states import unhealthy
 from breakers.states.dependency_status import find_by_names
 from controlplane.core.instances.exports import TRIPPED
 from controlplane.core.sql import fetch_all
-from controlplane.core.threshold_metrics import MetricQuery, MetricReading, format_count
+from controlplane.core.threshold_metrics import MetricQuery, MetricReading
 
 MIN_WINDOW = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)
@@ -82,7 +82,7 @@ def _build_reading(
         value=some,
         beyond=query.beyond(some),
         samples=instances,
-        summary=f"{text}{format_count(some)} of {format_count(instances)} instances",
+        summary=f"{text}{names.format_instances(some, instances)}",
         path="",
         evidence={what: some, "instances": instances},
     )

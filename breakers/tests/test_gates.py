@@ -72,8 +72,8 @@ def test_only_instance_that_has_not_reported_since_the_question_holds():
 @pytest.mark.parametrize(
     ("report", "why"),
     [
-        ({"state": "half_open"}, "half-open in 1 of 1 instance"),
-        ({"mode": "forced_closed"}, "an override hides the state in 1 of 1 instance"),
+        ({"state": "half_open"}, "half-open in the only instance"),
+        ({"mode": "forced_closed"}, "an override hides the state in the only instance"),
         (
             {"state": "open", "stopped": True},
             "no reporting instance has a breaker for core → oracle",

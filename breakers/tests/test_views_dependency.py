@@ -287,3 +287,9 @@ def test_chain_that_was_not_followed_to_its_end_is_at_least_so_long(hops, messag
     page_text = text(page(browser_as("viewer").get("/breakers/s0/oracle/")))
 
     assert message in page_text
+
+
+def test_chain_without_retries_has_one_call_per_request():
+    dependency("core->oracle", db_now())
+
+    assert "at worst 1 call per request" in text(page(browser_as("viewer").get(PATH)))

@@ -14,7 +14,7 @@ from .verdicts import (
     FRESH,
     build_no_data,
     explain_too_few,
-    format_count,
+    format_events,
     get_explanation,
     read_limit,
 )
@@ -69,7 +69,7 @@ def describe_finding(spec: Mapping[str, Any], evidence: Mapping[str, Any]) -> st
     """Return `100 events since the step began`; counting stops at the minimum."""
     if "seen" not in evidence:
         return get_explanation(evidence)
-    return f"{format_count(evidence['seen'])} events since the step began"
+    return f"{format_events(evidence['seen'])} since the step began"
 
 
 KIND = GateKind(

@@ -119,7 +119,7 @@ def read_limit(question: GateQuestion, name: str, default: int) -> int:
 
 
 def explain_too_few(total: float, needed: int, when: str = "since the step began") -> str:
-    return f"{format_count(total)} of {needed:,} events {when}"
+    return f"{format_count(total)} of {format_events(needed)} {when}"
 
 
 def format_time(moment: datetime) -> str:
@@ -128,6 +128,11 @@ def format_time(moment: datetime) -> str:
 
 def format_count(value: float) -> str:
     return f"{int(value):,}" if value == int(value) else f"{value:,.1f}"
+
+
+def format_events(count: float, noun: str = "event") -> str:
+    """Return `1 event` or `2,000 events`; `noun` may be another one."""
+    return f"{format_count(count)} {noun}{'' if count == 1 else 's'}"
 
 
 def _is_short(value: Any) -> bool:

@@ -1,5 +1,6 @@
 """The verdict of an SLO's gate, up to the last second and the last event."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -65,10 +66,30 @@ def test_an_slo_stands_on_enough_events_and_fails_on_enough_bad_ones(
     assert answer.verdict in (PASS, FAIL) or answer.evidence["why"]
 
 
-def test_an_slo_that_passes_for_want_of_bad_events_says_so() -> None:
-    answer = gate_kinds.evaluate(SLO, observe("fail", good=998, total=1000), NOW)
+@pytest.mark.parametrize(
+    ("good", "expected"),
+    [(998, "only 2 bad events; it fails at 3"), (999, "only 1 bad event; it fails at 3")],
+)
+def test_an_slo_that_passes_for_want_of_bad_events_says_so(good: int, expected: str) -> None:
+    answer = gate_kinds.evaluate(SLO, observe("fail", good=good, total=1000), NOW)
 
-    assert answer.evidence["why"] == "only 2 bad events; it fails at 3"
+    assert answer.evidence["why"] == expected
+
+
+@pytest.mark.parametrize(
+    ("step_seconds", "expected"),
+    [
+        (24, "4 of 100 events since the step began"),
+        (299, "4 of 100 events since the step began"),
+        (300, "4 of 100 events in the last 5 min of the step"),
+    ],
+)
+def test_too_few_events_are_of_the_time_that_was_counted(step_seconds: int, expected: str) -> None:
+    question = replace(SLO, since=NOW - timedelta(seconds=step_seconds))
+
+    answer = gate_kinds.evaluate(question, observe("pass", good=4, total=4), NOW)
+
+    assert (answer.verdict, answer.evidence["why"]) == (NO_DATA, expected)
 
 
 @pytest.mark.parametrize(
