@@ -136,12 +136,14 @@ class ReportSection:
 class PhaseErrors:
     """Bad and total events of an SLO in each phase of a ramp; None without counted events.
 
-    `path` is the SLO's page. Events are those of the SLO's whole service.
+    `path` is the SLO's page. Events are those of the SLO's whole service. `is_gate` is True if a
+    gate of the ramp reads the SLO.
     """
 
     name: str
     path: str
     counts: tuple[tuple[float, float] | None, ...]
+    is_gate: bool = False
 
 
 @dataclass(frozen=True)
@@ -180,9 +182,12 @@ PreviewReader = Callable[[str, datetime], Mapping[str, Any]]
 """Function of a switch id and the time that returns fields of the engage preview."""
 
 RampErrorReader = Callable[
-    [Collection[str], Sequence[tuple[datetime, datetime]]], Sequence[PhaseErrors]
+    [Collection[str], Collection[str], Sequence[tuple[datetime, datetime]]], Sequence[PhaseErrors]
 ]
-"""Function of services and of the begin and end of phases that returns errors in each phase."""
+"""Function of services, of SLOs that gates read, and of the begin and end of phases.
+
+It returns the errors in each phase.
+"""
 
 Rows = Callable[[Any], QuerySet[Any] | Sequence[QuerySet[Any]]]
 """Function of the time that returns querysets, of which one has rows if a source has items.

@@ -22,6 +22,7 @@ from controlplane.core.live.change_notices import notify_changed
 from switches.models import Ramp
 
 from . import clock_correction, transitions
+from . import plan as plans
 from .decision import CurrentStep, GateResult, Next, RampDecision, decide
 from .questions import approval_target, build_questions
 
@@ -151,13 +152,13 @@ def _find_holds(ramps: Collection[int], now: datetime) -> Mapping[str, Sequence[
     all_holds = holds.list_holds() if ramps else []
     if not all_holds:
         return {}
-    plans = Ramp.objects.filter(pk__in=ramps).values_list("switch_id", "plan")
+    rows = Ramp.objects.filter(pk__in=ramps).values_list("switch_id", "plan")
     targets = [
         holds.HoldTarget(
             switch,
-            frozenset(str(gate["slo"]) for step in plan for gate in step["gates"] if "slo" in gate),
+            plans.list_slos(plan),
         )
-        for switch, plan in plans
+        for switch, plan in rows
     ]
     return holds.find_blocking_holds(all_holds, targets, now)
 

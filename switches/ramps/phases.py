@@ -15,6 +15,8 @@ from controlplane.core.jobs.models import JobStep
 from controlplane.core.page_registry import RAMP_ERRORS, PhaseErrors
 from switches.models import Episode, Ramp
 
+from . import plan as plans
+
 BASELINE = timedelta(minutes=30)
 """Longest part of a phase before the ramp that is compared."""
 MINUTE = timedelta(minutes=1)
@@ -25,15 +27,15 @@ MINUTE = timedelta(minutes=1)
 class RampPhase:
     """A phase from `begins` to `ends` in which `percent` of the calls were allowed.
 
-    `counts` are the bad and total events of each SLO of :attr:`RampPhases.errors`. An empty phase,
-    which has no whole minute, has a `note` that says why.
+    `by_slo` has the name of each SLO of :attr:`RampPhases.errors` with its bad and total events. An
+    empty phase, which has no whole minute, has a `note` that says why.
     """
 
     name: str
     percent: Any
     begins: datetime
     ends: datetime
-    counts: Sequence[tuple[float, float] | None] = ()
+    by_slo: Sequence[tuple[str, tuple[float, float] | None]] = ()
     note: str = ""
 
     @property
@@ -66,9 +68,10 @@ def load_phases(ramp: Ramp, now: datetime) -> RampPhases:
     )
     services = load_checking_services(ramp.switch_id)
     spans = [(phase.begins, phase.ends) for phase in phases]
-    errors = [one for read in RAMP_ERRORS.functions() for one in read(services, spans)]
+    gate_slos = plans.list_slos(ramp.plan)
+    errors = [one for read in RAMP_ERRORS.functions() for one in read(services, gate_slos, spans)]
     counted = [
-        replace(phase, counts=[one.counts[number] for one in errors])
+        replace(phase, by_slo=[(one.name, one.counts[number]) for one in errors])
         for number, phase in enumerate(phases)
     ]
     return RampPhases(counted, errors)

@@ -1,5 +1,6 @@
 """Validation and defaults of ramp plans: steps with share, dwell and gates."""
 
+from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -143,3 +144,8 @@ def _find_order_errors(steps: list[dict[str, Any]]) -> dict[str, list[str]]:
     if percents[-1] != EVERYTHING:
         errors[f"plan[{len(steps) - 1}].percent"] = ["The last step must be 100 %."]
     return errors
+
+
+def list_slos(plan: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """Return the names of the SLOs that a plan's gates read."""
+    return frozenset(str(gate["slo"]) for step in plan for gate in step["gates"] if "slo" in gate)
