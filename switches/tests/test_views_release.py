@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from breakers.tests.registered import dependency
 from controlplane.core.actors import Actor
@@ -48,6 +50,18 @@ def press(client, path, button, sent, headers=None, **more):
 
 
 class TestEditor:
+    @pytest.mark.parametrize("button", ["", "add-step"])
+    def test_last_ramp_is_read_once(self, button):
+        engaged("feature:mail")
+        client = browser_as("operator")
+        sent = fields(page(client.get(FEATURE)))
+
+        with CaptureQueriesContext(connection) as queries:
+            press(client, FEATURE, button, sent) if button else client.get(FEATURE)
+
+        of_people = [one for one in queries if 'NOT "switches_ramp"."automatic"' in one["sql"]]
+        assert len(of_people) == 1
+
     @pytest.mark.parametrize("headers", [{}, DIALOG, PART], ids=["page", "dialog", "part"])
     def test_steps_and_gates_come_and_go_by_plain_buttons(self, headers):
         engaged()

@@ -61,11 +61,12 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     form = ReleaseForm(submitted_data(request))
     valid = form.is_valid()
     submitted = plan_editor.read_form(request.POST)
-    editor = submitted or _propose_plan(live_ramps.find_last_ramp(switch.pk))
+    last = live_ramps.find_last_ramp(switch.pk)
+    editor = submitted or _propose_plan(last)
     if button := request.POST.get("do", ""):
-        return _show_edited(request, switch, form, editor, button, now)
+        return _show_edited(request, switch, form, editor, last, button, now)
     if not form.is_bound:
-        return _show(request, switch, form, editor, now)
+        return _show(request, switch, form, editor, last, now)
     try:
         if valid:
             released = _carry_out(switch, form, submitted, actor, now)
@@ -82,14 +83,14 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
         editor = editor.with_errors(of_plan)
     except SafetyRefused as refusal:
         more = {"refused": refusal.refusals}
-        return _show(request, switch, form, editor, now, status=409, more=more)
+        return _show(request, switch, form, editor, last, now, status=409, more=more)
     except Conflict as conflict:
         return show_refusal(request, switch.pk, "Nothing changed", conflict)
     except Forbidden as error:
         if form.break_glass() is not None:
             raise
         form.add_error(None, error.detail)
-    return _show(request, switch, form, editor, now, status=422)
+    return _show(request, switch, form, editor, last, now, status=422)
 
 
 def _propose_plan(last: Ramp | None) -> Editor:
@@ -151,6 +152,7 @@ def _show_edited(
     switch: Switch,
     form: ReleaseForm,
     editor: Editor,
+    last: Ramp | None,
     button: str,
     now: datetime,
 ) -> HttpResponse:
@@ -170,10 +172,10 @@ def _show_edited(
             "now": now,
             "ramp_asks": guard.needs_second_person(switch, at_once=editor.is_hasty),
             "at_once_asks": guard.needs_second_person(switch, at_once=True),
-            **_editor_context(switch, editor, now),
+            **_editor_context(editor, last, now),
         }
         return render(request, EDITOR, context)
-    return _show(request, switch, form, editor, now, more={"is_open": True})
+    return _show(request, switch, form, editor, last, now, more={"is_open": True})
 
 
 def _show(
@@ -181,6 +183,7 @@ def _show(
     switch: Switch,
     form: ReleaseForm,
     editor: Editor,
+    last: Ramp | None,
     now: datetime,
     *,
     status: int = 200,
@@ -213,7 +216,7 @@ def _show(
         "may_break_glass": bool(rules or second_person) and episode is not None,
         "may_glass_ramp": not is_ramping and bool(rules or ramp_asks),
         "wider": blast.wider_engaged(switch.pk, now) if episode else [],
-        **_editor_context(switch, editor, now),
+        **_editor_context(editor, last, now),
         **(more or {}),
     }
     return show(request, TEMPLATE, context, status=status)
@@ -231,8 +234,7 @@ def _find_opened(form: ReleaseForm) -> str:
     return "break-glass" if has_override else ""
 
 
-def _editor_context(switch: Switch, editor: Editor, now: datetime) -> dict[str, Any]:
-    last = live_ramps.find_last_ramp(switch.pk)
+def _editor_context(editor: Editor, last: Ramp | None, now: datetime) -> dict[str, Any]:
     return {
         "same_as": last if last and last.plan == editor.valid_plan else None,
         "plan": replace(editor, options=options.load_options(editor.option_lists, now)),

@@ -118,6 +118,51 @@ def test_ramp_is_not_started_without_a_gate_that_is_being_added(desks, approver,
     assert not Ramp.objects.exists()
 
 
+def test_second_edit_waits_until_the_first_is_answered(desks, approver, gate_targets):
+    page = desks.open_desk(approver).open(f"{SWITCH}release/")
+    page.locator("#plan-editor > summary").click()
+    sent = []
+
+    def answer_later(route):
+        if route.request.method == "POST":
+            sent.append(route.request.post_data)
+            page.wait_for_timeout(400 * len(sent))
+        route.continue_()
+
+    page.route("**/release/", answer_later)
+    page.evaluate(
+        """() => {
+            document.querySelector("[value=remove-step-1]").click();
+            document.querySelector("[value^=add-gate]").click();
+        }"""
+    )
+    expect(page.get_by_role("button", name="Add gate")).to_be_disabled()
+    expect(page.get_by_label("Step 1: Dwell")).to_be_disabled()
+    expect(page.locator(".form-foot .button--big:enabled")).to_have_count(0)
+    expect(page.locator(".plan-step")).to_have_count(2)
+    page.unroute("**/release/")
+    assert len(sent) == 1
+
+    page.get_by_role("button", name="Add gate").click()
+
+    expect(page.locator(".plan-shared .plan-gate")).to_have_count(1)
+    expect(page.locator(".plan-step")).to_have_count(2)
+    expect(page.locator(".form-foot .button--big:visible")).to_be_enabled()
+
+
+def test_steps_keep_their_numbers_on_a_phone(desks, approver):
+    page = desks.open_desk(approver, **PHONE).open(f"{SWITCH}release/")
+    page.locator("#plan-editor > summary").click()
+
+    numbers = page.locator(".plan-step__number:visible")
+
+    expect(numbers).to_have_text(["1", "2", "3"])
+    for number, share in zip(numbers.all(), page.get_by_label("Share, %").all(), strict=True):
+        of_number, of_share = number.bounding_box(), share.bounding_box()
+        assert of_number["x"] + of_number["width"] <= of_share["x"]
+        assert 0 < of_number["y"] + of_number["height"] - of_share["y"] < of_share["height"]
+
+
 def test_gates_are_set_per_step_and_merged_again(desks, approver, gate_targets):
     page = desks.open_desk(approver).open(f"{SWITCH}release/")
     page.locator("#plan-editor > summary").click()
