@@ -46,12 +46,13 @@ function showToast(element) {
 }
 
 document.addEventListener("switchgear:toast", (event) => {
-  const { message, signIn } = event.detail;
+  const { message, signIn, outcome } = event.detail;
   const template = /** @type {HTMLTemplateElement} */ (document.getElementById("toast-template"));
   const fragment = /** @type {DocumentFragment} */ (template.content.cloneNode(true));
   fragment.querySelector("[data-text]").textContent = message;
   fragment.querySelector("[data-sign-in]").hidden = !signIn;
   const element = /** @type {HTMLElement} */ (fragment.firstElementChild);
+  element.toggleAttribute("data-outcome", Boolean(outcome));
   showToast(element);
   removeAfter(element, signIn ? LONG_MS : SHORT_MS);
 });
@@ -83,10 +84,17 @@ for (const element of toasts.children) removeAfter(/** @type {HTMLElement} */ (e
 
 /** @type {Undo | null} */
 let pendingUndo = null;
+let settledUntil = 0; // of the newest offer that was used or outdated; a refresh may still show its form
 
 function clearUndo() {
   pendingUndo = null;
   sessionStorage.removeItem(STORAGE_KEY);
+}
+
+function settleUndo() {
+  settledUntil = pendingUndo.until;
+  clearUndo();
+  for (const element of document.querySelectorAll("[data-undo-toast]")) removeToast(element);
 }
 
 /** @param {Undo} undo */
@@ -106,7 +114,7 @@ function adoptUndo(form) {
   const { stays = " stays engaged. To let traffic flow again:" } = form.dataset;
   const path = form.getAttribute("action");
   const until = Number(form.dataset.ends);
-  if (pendingUndo && pendingUndo.until >= until) return false;
+  if (until <= settledUntil || (pendingUndo && pendingUndo.until >= until)) return false;
   const texts = { verb, done, stays, remedy };
   saveUndo({ name, path, release, until, ...texts, ends: Date.now() + Number(left) * 1_000 });
   return true;
@@ -181,15 +189,21 @@ dialog.addEventListener("close", showUndo);
 
 // After an undo by any button, or a release, remove the offer.
 document.addEventListener("htmx:afterRequest", (event) => {
-  const { pathInfo, requestConfig, successful, xhr } = event.detail;
+  const { pathInfo, requestConfig, xhr } = event.detail;
   const path = pathInfo?.requestPath;
   if (!pendingUndo || (path !== pendingUndo.path && path !== pendingUndo.release)) return;
-  const released = path === pendingUndo.release && requestConfig.verb === "post" && successful;
+  const released = path === pendingUndo.release && requestConfig.verb === "post" && xhr.status === 204;
   const undone = path === pendingUndo.path && xhr.status === 204;
   const refused = path === pendingUndo.path && xhr.status === 409 && !requestConfig.parameters.has(IF_NEWEST);
   if (!released && !undone && !refused) return;
-  clearUndo();
-  for (const element of document.querySelectorAll("[data-undo-toast]")) removeToast(element);
+  settleUndo();
+});
+
+// A form that the browser sends itself.
+document.addEventListener("submit", (event) => {
+  const form = /** @type {HTMLFormElement} */ (event.target);
+  const edits = event.submitter?.getAttribute("name") === "do";
+  if (form.getAttribute("action") === pendingUndo?.release && !form.hasAttribute("hx-post") && !edits) settleUndo();
 });
 
 const stored = sessionStorage.getItem(STORAGE_KEY);

@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from switches.models import Episode
-from switches.tests.browsers import REASON, engaged
+from switches.tests.browsers import REASON, SAFE_NOW, engaged
 
 pytestmark = pytest.mark.e2e
 AWAY = 20_000  # ms to another page, on a machine that has other things to do
@@ -170,6 +170,23 @@ def test_z_for_an_older_one_says_what_was_engaged_after_it_and_undoes_nothing(de
 
     expect(page.get_by_role("dialog")).to_contain_text("You engaged segment:ledger after")
     assert not Episode.objects.filter(ended_at__isnull=False).exists()
+
+
+@pytest.mark.parametrize("path", ["", "release/"], ids=["in the dialog", "on a page"])
+def test_released_switch_offers_no_undo_of_its_engagement(desks, path):
+    kim = engaged("feature:mail")
+    page = desks.open_desk(kim).open("/switches/feature/mail/")
+    if path:
+        page.goto(f"{page.url}{path}")
+        expect(toast(page)).to_contain_text("feature:mail is engaged.")
+    else:
+        page.locator("#do-release").click()
+    page.get_by_label("Why it is safe now").fill(SAFE_NOW)
+    page.get_by_role("button", name="Start ramp of feature:mail").click()
+    expect(page.locator(".ramp__figure")).to_have_text("5 %")
+    page.wait_for_timeout(500)  # A part that still shows the undo may be refreshed.
+
+    expect(toast(page)).to_have_count(0)
 
 
 def test_page_with_its_own_undo_shows_no_second_one(desks):
