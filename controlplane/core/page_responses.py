@@ -1,10 +1,11 @@
 """Helpers of page views: authentication, and responses as a page or inside the dialog."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from hashlib import blake2b
 from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from urllib.parse import urlsplit
 
 import orjson
 from django.contrib import messages
@@ -140,15 +141,18 @@ def show_refusal(
     return show(request, "core/notice.html", context, status=status or error.status)
 
 
-def respond_done(request: PersonRequest, message: str, url: str) -> HttpResponse:
+def respond_done(
+    request: PersonRequest, message: str, url: str, *, shown_on: Collection[str] = ()
+) -> HttpResponse:
     """Respond to a successful change with a message.
 
-    An htmx request gets it as a client-side event, another one as a redirect to `url`.
+    An htmx request gets it as a client-side event, another one as a redirect to `url`. The pages
+    with the paths `shown_on` show the result themselves, so there the message is only read out.
     """
     if request.htmx:
-        return trigger_client_event(
-            HttpResponse(status=204), "switchgear:done", {"message": message}
-        )
+        is_shown = bool(shown_on) and urlsplit(request.htmx.current_url or "").path in shown_on
+        detail = {"message": message, "shown": is_shown}
+        return trigger_client_event(HttpResponse(status=204), "switchgear:done", detail)
     messages.success(request, message)
     return redirect(url)
 

@@ -117,16 +117,19 @@ document.addEventListener("click", (event) => {
   if (event.target === dialog && !dialogBody.querySelector("textarea, input")) dialog.close();
 });
 
-/* --- after a change: show a toast, and refresh the page */
+/* --- after a change: show a toast unless the page shows the result, and refresh the page */
 
-/** @param {string} message @param {boolean} signIn */
-function showToast(message, signIn = false) {
-  document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message, signIn } }));
+/** @param {string} message @param {boolean} signIn @param {boolean} outcome */
+function showToast(message, signIn = false, outcome = false) {
+  document.dispatchEvent(new CustomEvent("switchgear:toast", { detail: { message, signIn, outcome } }));
 }
 
 document.addEventListener("switchgear:done", (event) => {
   if (dialog.open) dialog.close();
-  showToast(event.detail.message);
+  for (const former of document.querySelectorAll(".toast[data-outcome]")) former.remove();
+  const { message, shown } = event.detail;
+  if (shown) document.dispatchEvent(new CustomEvent("switchgear:announce", { detail: { message } }));
+  else showToast(message, false, true);
   document.body.dispatchEvent(new Event("refresh"));
   // A page without live parts is fetched whole and merged.
   if (document.querySelector("#main :is(#live, [data-effect])") || !window.htmx) return;

@@ -27,10 +27,11 @@ interface DocumentEventMap {
   "htmx:configRequest": CustomEvent;
   "htmx:load": CustomEvent;
   "clock:set": CustomEvent<ServerTime>;
-  "switchgear:done": CustomEvent<{ message: string }>;
+  "switchgear:announce": CustomEvent<{ message: string }>;
+  "switchgear:done": CustomEvent<{ message: string; shown: boolean }>;
   "switchgear:no-response": CustomEvent<{ verb: string; path: string }>;
   "switchgear:open": CustomEvent<{ path: string; from?: HTMLElement }>;
-  "switchgear:toast": CustomEvent<{ message: string; signIn?: boolean }>;
+  "switchgear:toast": CustomEvent<{ message: string; signIn?: boolean; outcome?: boolean }>;
   "switchgear:url-state": CustomEvent<{ name: string; value: string }>;
 }
 

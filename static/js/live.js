@@ -135,6 +135,8 @@ function announceBatched(text) {
   announceText(recentTexts.join("; "));
 }
 
+document.addEventListener("switchgear:announce", (event) => announceBatched(event.detail.message));
+
 let searching = false;
 
 /** @typedef {{ conditions: Map<string, string>, reached: Map<string, string> }} Shown */

@@ -7,6 +7,7 @@ from typing import Any
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django_htmx.http import trigger_client_event
 
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.models import AuditEntry
@@ -32,6 +33,7 @@ from . import actions, descriptions, phases, timeline
 from . import live_ramps as ramps
 
 PAGE = "switches/ramp.html"
+ENDED = "ramp-ended"
 SHOWN = 50
 LIVE_SHOWN = 200
 
@@ -74,7 +76,10 @@ def ramps_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_GET
 def ramp_page(request: PersonRequest, ramp_id: int, template: str = PAGE) -> HttpResponse:
-    """Render a ramp's page; with the timeline's template, only the part that the page polls."""
+    """Render a ramp's page; with the timeline's template, only the part that the page polls.
+
+    The part of an ended ramp makes the page refresh its other parts.
+    """
     now = db_now()
     ramp = _get_ramp(ramp_id)
     context = build_context(request, timeline.build_timeline(ramp, now), now)
@@ -82,7 +87,8 @@ def ramp_page(request: PersonRequest, ramp_id: int, template: str = PAGE) -> Htt
         context |= _changes_context(ramp, now)
         context["phases"] = phases.load_phases(ramp, now)
         context["next_action"] = _find_next_action(ramp)
-    return render_live(request, template, context)
+    response = render_live(request, template, context)
+    return response if template == PAGE or ramp.live else trigger_client_event(response, ENDED)
 
 
 def _find_next_action(ramp: Ramp) -> str:
@@ -150,7 +156,10 @@ def abort(request: PersonRequest, ramp_id: int) -> HttpResponse:
         version = aborted.switch.version
         message = f"Ramp aborted: {aborted.switch_id} is engaged again, in version {version}."
     return respond_done(
-        request, message, reverse("switch_page", args=[ramp.switch.scope, ramp.switch.key])
+        request,
+        message,
+        reverse("switch_page", args=[ramp.switch.scope, ramp.switch.key]),
+        shown_on=_list_pages(ramp),
     )
 
 
@@ -180,7 +189,8 @@ def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
             return _show_refusal(request, ramp, "Nothing changed", refusal)
         else:
             done = _describe_done(verb, _get_ramp(ramp_id))
-            return respond_done(request, done, reverse("ramp_page", args=[ramp_id]))
+            url = reverse("ramp_page", args=[ramp_id])
+            return respond_done(request, done, url, shown_on=_list_pages(ramp))
     context = {
         "verb": verb,
         "form": form,
@@ -188,6 +198,14 @@ def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
         **build_context(request, timeline.build_timeline(ramp, now), now),
     }
     return show(request, "switches/ramp_action.html", context, status=422 if form.is_bound else 200)
+
+
+def _list_pages(ramp: Ramp) -> list[str]:
+    """Return the paths of the pages that show a ramp."""
+    return [
+        reverse("ramp_page", args=[ramp.pk]),
+        reverse("switch_page", args=[ramp.switch.scope, ramp.switch.key]),
+    ]
 
 
 def _describe_done(verb: str, ramp: Ramp) -> str:

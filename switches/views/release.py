@@ -70,10 +70,13 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
     try:
         if valid:
             released = _carry_out(switch, form, submitted, actor, now)
+            url = reverse("switch_page", args=[scope, key])
+            is_shown = not released.approval and not released.review
             return respond_done(
                 request,
                 _describe_release(switch, released),
-                reverse("switch_page", args=[scope, key]),
+                url,
+                shown_on=[url] if is_shown else [],
             )
     except InvalidInput as error:
         of_plan = {name: texts for name, texts in error.errors.items() if name.startswith("plan")}

@@ -5,6 +5,9 @@ import re
 import pytest
 from playwright.sync_api import expect
 
+from controlplane.core.actors import system_actor
+from controlplane.core.clock import db_now
+from controlplane.core.gates.external import record_verdict
 from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
 from switches.models import Episode, Ramp
@@ -38,20 +41,59 @@ def test_ramp_is_planned_watched_and_aborted_by_a_key(desks):
 
     panel = page.locator(".ramp")
     expect(panel.locator(".ramp__figure")).to_have_text("5 %")
-    expect(page.locator(".toast")).to_contain_text("segment:finance is ramping")
+    expect(page.locator("#announcer")).to_contain_text("segment:finance is ramping at 5 %")
+    expect(page.locator(".toast:visible")).to_have_count(0)
     run_workers(63)
     expect(panel.locator(".ramp__figure")).to_have_text("52 %")
     expect(panel).to_contain_text("step 2 of 3")
     expect(panel.locator(".ramp__step").first).to_contain_text("Passed")
 
     page.keyboard.press("a")
-    expect(page.locator(".toast").last).to_contain_text("Ramp aborted: segment:finance is engaged")
     expect(page.locator(".switch-head .state")).to_have_text("Engaged")
+    expect(page.locator(".toast:visible")).to_have_count(0)
     expect(panel).to_contain_text("on the console.")
     announcer = page.locator("#announcer")
     expect(announcer).to_contain_text("Aborted")
     assert not re.search(r"\s\s|\s;", announcer.text_content())
     assert Episode.objects.get().allow_percent == 0
+
+
+def test_ramp_page_shows_an_advance_and_an_abort_itself(desks):
+    ramp = start_ramp("feature:mail", by=person("approver", "ada"))
+    page = desks.open_desk(ramp.requested_by).open(f"/ramps/{ramp.pk}/")
+    page.get_by_role("link", name="Advance now").click()
+    page.get_by_label("Reason", exact=True).fill("Error rates are normal, skip the wait")
+    page.get_by_role("button", name="Advance to 25 %").click()
+    expect(page.locator(".ramp__figure")).to_have_text("25 %")
+    page.get_by_role("button", name="Abort ramp").click()
+
+    expect(page.locator(".ramp__figure")).to_have_text("0 %")
+    expect(page.locator("#announcer")).to_contain_text("Ramp aborted: feature:mail is engaged")
+    expect(page.get_by_role("link", name="Release again")).to_be_visible()
+    expect(page.locator(".toast:visible")).to_have_count(0)
+
+
+def test_page_of_a_ramp_that_a_gate_ends_offers_to_release_again(desks):
+    ramp = start_ramp(plan=gated_plan({"type": "external", "gate": "smoke"}))
+    page = desks.open_desk(ramp.requested_by).open(f"/ramps/{ramp.pk}/")
+    expect(page.get_by_role("link", name="Release again")).to_have_count(0)
+
+    actor = system_actor("ci")
+    record_verdict(name="smoke", verdict="fail", evidence={}, actor=actor, now=db_now())
+    run_workers(2)
+
+    expect(page.locator(".ramp")).to_contain_text("A gate failed: external gate smoke")
+    expect(page.get_by_role("link", name="Release again")).to_be_visible()
+
+
+def test_abort_elsewhere_replaces_the_message_before(desks):
+    ramp = start_ramp("feature:mail", by=person("approver", "ada"))
+    page = desks.open_desk(ramp.requested_by).open("/")
+    for message in ("Step 2 of feature:mail started at 25 %.", "Ramp aborted."):
+        detail = f"{{detail: {{message: '{message}', shown: false}}}}"
+        page.evaluate(f"document.dispatchEvent(new CustomEvent('switchgear:done', {detail}))")
+
+    expect(page.locator(".toast [data-text]")).to_have_text(["Ramp aborted."])
 
 
 def test_verdicts_change_under_open_details_and_the_focus(desks):

@@ -73,7 +73,7 @@ def test_ramp_with_an_slo_and_a_breaker_gate_starts_without_a_typed_name(
     expect(page.locator("#plan-watched")).to_contain_text("Each step has a gate.")
     page.get_by_role("button", name="Start ramp of feature:mail").click()
 
-    expect(page.locator(".toast")).to_contain_text("feature:mail is ramping at 5 %")
+    expect(page.locator(".ramp__figure")).to_have_text("5 %")
     gates = [[gate["type"] for gate in step["gates"]] for step in Ramp.objects.get().plan]
     assert gates == [["slo", "breaker"]] * 3
 
@@ -213,7 +213,7 @@ def test_plan_of_an_aborted_ramp_is_proposed_again_and_stays_editable(
     expect(summary).not_to_contain_text("Same plan")
     page.get_by_role("button", name="Start ramp of feature:chat").click()
 
-    expect(page.locator(".toast")).to_contain_text("feature:chat is ramping at 10 %")
+    expect(page.locator(".ramp__figure")).to_have_text("10 %")
     again = Ramp.objects.exclude(pk=ramp.pk).get()
     assert again.plan == [{**ramp.plan[0], "dwell_seconds": 180}, ramp.plan[1]]
 
