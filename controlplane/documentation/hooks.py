@@ -10,6 +10,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 from controlplane.documentation import api_reference
+from controlplane.documentation.code_words import mark_words
 from controlplane.documentation.links import (
     Site,
     remove_console_links,
@@ -77,6 +78,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    html = mark_words(html)
     return html if IS_PUBLISHED else remove_repository_links(html, config.extra["repository"])
 
 
