@@ -78,7 +78,7 @@ def test_ramp_page_shows_the_slo_of_its_gate():
     html = page(browser_as("viewer").get(f"/ramps/{ramp.pk}/"))
 
     assert "web-answers gate" in text(html)
-    assert 'data-label="web-answers"' in html
+    assert 'data-label="web-answers (gate)"' in html
 
 
 def test_ramp_page_without_slo_invents_nothing():

@@ -27,8 +27,8 @@ MINUTE = timedelta(minutes=1)
 class RampPhase:
     """A phase from `begins` to `ends` in which `percent` of the calls were allowed.
 
-    `by_slo` has the name of each SLO of :attr:`RampPhases.errors` with its bad and total events. An
-    empty phase, which has no whole minute, has a `note` that says why.
+    `by_slo` has the label of each SLO of :attr:`RampPhases.errors` with its bad and total events.
+    An empty phase, which has no whole minute, has a `note` that says why.
     """
 
     name: str
@@ -71,10 +71,14 @@ def load_phases(ramp: Ramp, now: datetime) -> RampPhases:
     gate_slos = plans.list_slos(ramp.plan)
     errors = [one for read in RAMP_ERRORS.functions() for one in read(services, gate_slos, spans)]
     counted = [
-        replace(phase, by_slo=[(one.name, one.counts[number]) for one in errors])
+        replace(phase, by_slo=[(_label(one), one.counts[number]) for one in errors])
         for number, phase in enumerate(phases)
     ]
     return RampPhases(counted, errors)
+
+
+def _label(slo: PhaseErrors) -> str:
+    return f"{slo.name} (gate)" if slo.is_gate else slo.name
 
 
 def list_phases(

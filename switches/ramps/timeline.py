@@ -214,7 +214,7 @@ def _build_step(ramp: Ramp, state: str, row: JobStep, now: datetime) -> StepLine
             {
                 **_build_gate(ramp, row.index, *each),
                 "freshness": _assess_gate(ramp, each[1], now)
-                if ramp.live and row.state == JobStep.State.RUNNING
+                if ramp.live and row.state == JobStep.State.RUNNING and each[1].get("verdict")
                 else None,
             }
             for each in enumerate(row.data["gates"])

@@ -1,5 +1,6 @@
 """The timeline of a ramp, its page and the list, and people's actions there without JavaScript."""
 
+import json
 from datetime import timedelta
 
 import pytest
@@ -83,6 +84,17 @@ class TestTimeline:
         html = page(browser_as("viewer").get(ramp_path(ramp)))
 
         assert f"<span>{word}</span></span>" in html
+
+    def test_gate_that_was_never_checked_has_no_time(self):
+        ramp = start_ramp(plan=gated_plan({"type": "breaker", "dependency": "core->oracle"}))
+        client = browser_as("viewer")
+        unchecked = page(client.get(ramp_path(ramp)))
+        first_gate_result(ramp, verdict="pass", evidence={})
+
+        checked = page(client.get(ramp_path(ramp)))
+
+        gates = [html.split('class="gates"')[1].split("</ul>")[0] for html in (unchecked, checked)]
+        assert ["as of" in gate for gate in gates] == [False, True]
 
     def test_breaker_gate_names_its_dependency_as_screens_do(self):
         ramp = start_ramp(plan=gated_plan({"type": "breaker", "dependency": "core->oracle"}))
@@ -265,13 +277,20 @@ class TestAbort:
         entry = AuditEntry.objects.filter(action="ramp.aborted").get()
         assert "Aborted on the console" in entry.reason
 
-    def test_from_a_live_page_the_page_stays(self):
+    @pytest.mark.parametrize(
+        ("at", "is_shown"),
+        [("/", False), ("/ramps/", False), (f"{FINANCE}#effect", True), ("/ramps/{}/", True)],
+    )
+    def test_from_a_live_page_the_page_stays(self, at, is_shown):
         ramp = start_ramp()
 
-        response = browser_as("operator").post(ramp_path(ramp, "abort/"), headers=PART)
+        headers = {**PART, "HX-Current-URL": f"http://testserver{at.format(ramp.pk)}"}
+        response = browser_as("operator").post(ramp_path(ramp, "abort/"), headers=headers)
 
         assert response.status_code == 204
-        assert "Ramp aborted" in response["HX-Trigger"]
+        done = json.loads(response["HX-Trigger"])["switchgear:done"]
+        assert "Ramp aborted" in done["message"]
+        assert done["shown"] is is_shown
 
     def test_second_press_is_told_what_happened(self):
         ramp = start_ramp()
