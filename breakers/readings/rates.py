@@ -139,7 +139,8 @@ def read_concurrency(query: MetricQuery, now: datetime) -> Iterator[MetricReadin
             beyond=query.beyond(in_flight, limit),
             samples=instances,
             summary=f"The bulkhead {subject} is {format_percent(in_flight / limit)} full "
-            f"({query.allowed(format_percent)}; {format_count(instances)} instances)",
+            f"({query.allowed(format_percent)}; {format_count(instances)} "
+            f"instance{'' if instances == 1 else 's'})",
             path=message_facts.BOARD_PATH,
             service=service,
             evidence={"in_flight": in_flight, "limit": limit, "instances": instances},

@@ -22,7 +22,7 @@ def test_breaker_opens_operator_forces_it_closed_and_that_expires(desks):
     one = dependency("core->oracle", db_now(), criticality="high")
     reports(one, db_now(), instance="a1")
     page = desks.open_desk(person("operator")).open("/breakers/")
-    row = page.locator("tr[data-switch='core->oracle']")
+    row = page.locator("tr[data-switch='core → oracle']")
     expect(row).to_contain_text("Closed")
 
     minute(one, db_now(), 0, success=37, failure=63)
@@ -90,7 +90,7 @@ def test_forced_open_shows_its_consequence_and_is_undone(desks):
 def test_undo_is_offered_after_the_dialog_is_closed(desks):
     dependency("core->oracle", db_now())
     page = desks.open_desk(person("operator")).open("/breakers/")
-    page.locator("tr[data-switch='core->oracle']").get_by_role("link", name="Force").click()
+    page.locator("tr[data-switch='core → oracle']").get_by_role("link", name="Force").click()
     dialog = page.locator("#dialog")
     dialog.get_by_text("Disabled", exact=True).click()
     dialog.get_by_label("Reason", exact=True).fill(REASON)
@@ -124,7 +124,7 @@ def test_key_opens_the_dialog_and_what_is_typed_survives_a_refresh(desks):
     page.locator("#dialog").get_by_label("Reason", exact=True).fill("Ledger drifts")
     reports(row, db_now(), "open")
 
-    expect(page.locator("h1 + .state")).to_contain_text("Open")
+    expect(page.locator(".switch-head .state").first).to_contain_text("Open")
     expect(page.get_by_label("Reason", exact=True)).to_have_value("Ledger drifts")
 
 
@@ -179,7 +179,7 @@ def test_click_beside_the_link_of_a_row_opens_its_page(desks):
     dependency("core->oracle", db_now(), owner="team-a")
     page = desks.open_desk(person("operator")).open("/breakers/")
 
-    page.locator("tr[data-switch='core->oracle'] .breakers__instances").click()
+    page.locator("tr[data-switch='core → oracle'] .breakers__instances").click()
 
     expect(page).to_have_url(re.compile("/breakers/core/oracle/$"))
 
