@@ -11,6 +11,8 @@ from controlplane.core.instances.exports import TRIPPED
 from controlplane.core.sql import fetch_all
 from controlplane.core.threshold_metrics import MetricQuery, MetricReading
 
+from .stopped import read_stopped
+
 MIN_WINDOW = timedelta(minutes=1)
 OVERLAP = timedelta(seconds=15)
 """Overlap with the last run, for rows that were written while it ran."""
@@ -33,7 +35,10 @@ _OPENED = f"""
 
 def read_open_breakers(query: MetricQuery, now: datetime) -> Iterator[MetricReading]:
     """Yield, by dependency, how many instances have an open breaker, or had one briefly."""
-    found = list(_iterate_readings(query, now))
+    readings = {one.subject: one for one in _iterate_readings(query, now)}
+    stopped = read_stopped({*query.standing, *readings}, now)
+    yield from stopped.values()
+    found = [one for name, one in readings.items() if name not in stopped]
     about = {one.name: one for one in find_by_names([one.subject for one in found])}
     for one in found:
         caller, callee = names.split_name(one.subject) or ("", "")

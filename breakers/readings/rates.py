@@ -18,6 +18,8 @@ from controlplane.core.threshold_metrics import (
     format_percent,
 )
 
+from .stopped import read_stopped
+
 # Only dependencies beyond the limit, or with an open alert, are returned: few of many thousands.
 _RATES = """
     SELECT caller, callee, owner, runbook_url, counted, base, calls, rejected FROM (
@@ -65,9 +67,16 @@ class RateMeasure:
             "arrow": names.ARROW,
             "standing": [*query.standing],
         }
-        for caller, callee, owner, runbook, *sums in fetch_all(statement, values):
+        rows = fetch_all(statement, values)
+        beyond = {names.dependency_name(caller, callee) for caller, callee, *_ in rows}
+        # Without new calls, the share may rise merely because earlier calls leave the window.
+        stopped = read_stopped({*query.standing, *beyond}, now)
+        yield from stopped.values()
+        for caller, callee, owner, runbook, *sums in rows:
             some, whole, calls, rejected = map(int, sums)
             name = names.dependency_name(caller, callee)
+            if name in stopped:
+                continue
             yield MetricReading(
                 subject=name,
                 value=some / whole,

@@ -119,6 +119,21 @@ def test_a_service_of_ours_counts_whatever_its_criticality(kind, expected):
     assert level() == expected
 
 
+def test_a_cause_ends_at_once_when_all_instances_have_stopped_cleanly():
+    dependency()
+    reports("core/a1", "open")
+    reports("core/a2", "open")
+    degradation_causes.report_causes(NOW)
+
+    reports("core/a1", "open", at=NOW + SECOND, stopped=True)
+    degradation_causes.report_causes(NOW + SECOND)
+    one_left = level()
+    reports("core/a2", "open", at=NOW + 2 * SECOND, stopped=True)
+    degradation_causes.report_causes(NOW + 2 * SECOND)
+
+    assert (one_left, level(), services.load_causes()) == (1, 0, ())
+
+
 @pytest.mark.parametrize("mode", ["forced_open", "metrics_only", "disabled", "reset"])
 def test_what_is_forced_is_no_cause(mode):
     dependency()

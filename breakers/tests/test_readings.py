@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from breakers.readings import openings, rates
+from breakers.readings.stopped import ENDED
 from breakers.tests.fleet import (
     MINUTE,
     NOW,
@@ -107,6 +108,37 @@ def test_what_opened_since_it_was_asked_last_is_found_however_late_that_is():
     late = openings.read_open_breakers(MetricQuery("count", ">", 0, since=NOW - 270 * SECOND), NOW)
 
     assert (len(list(lately)), len(list(late))) == (0, 1)
+
+
+def test_readings_end_when_all_instances_have_stopped_cleanly():
+    about = dependency()
+    transition(about, 1, "closed>open", NOW - 10 * SECOND)
+    minute(about, NOW, success=50, timeout=50)
+    reports("core/a1", "open", stopped=True)
+    reports("core/a2", "open")
+    running = read_all(standing=[ORACLE])
+    reports("core/a2", "open", stopped=True)
+
+    assert running == [("breaker_open", True, ""), ("timeout_rate", True, "")]
+    for standing in ([ORACLE], []):
+        assert read_all(standing) == [("breaker_open", None, ENDED), ("timeout_rate", None, ENDED)]
+
+
+def test_a_crash_of_all_instances_ends_no_reading():
+    about = dependency()
+    minute(about, NOW, success=50, timeout=50)
+    reports("core/a1", "open", at=NOW - MINUTE)
+
+    assert read_all() == [("breaker_open", True, ""), ("timeout_rate", True, "")]
+
+
+def read_all(standing=()):
+    """Return metric, beyond and ended of the readings of open breakers and of timeouts."""
+    opened = openings.read_open_breakers(MetricQuery("count", ">", 0, standing=standing), NOW)
+    late = rates.TIMEOUTS.read(metric_query(standing=standing), NOW)
+    return [("breaker_open", one.beyond, one.ended) for one in opened] + [
+        ("timeout_rate", one.beyond, one.ended) for one in late
+    ]
 
 
 def test_a_bulkhead_is_that_of_all_instances_of_a_service_that_report():

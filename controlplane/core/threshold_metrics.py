@@ -69,7 +69,8 @@ class MetricReading:
     `summary` describes the value in a sentence without a full stop, `path` is the page of the
     subject, and `evidence` has the underlying counts (JSON). `acknowledged_by` is a person who
     caused the value or is aware of it. Messages get the additional `facts` and go to the message
-    thread `thread`. With `is_fresh` False, it repeats the previous figure.
+    thread `thread`. With `is_fresh` False, it repeats the previous figure. A non-empty `ended` says
+    in a sentence why there are no more figures; the subject's alert resolves at once.
     """
 
     subject: str
@@ -84,6 +85,7 @@ class MetricReading:
     thread: str = ""
     facts: Mapping[str, Any] = field(default_factory=dict)
     is_fresh: bool = True
+    ended: str = ""
 
 
 MetricReader = Callable[[MetricQuery, datetime], Iterable[MetricReading]]

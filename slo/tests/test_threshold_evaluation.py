@@ -71,6 +71,22 @@ def test_few_samples_begin_no_alert_and_end_none(queues):
     assert list_open_alerts() == [("deep", "mail")]
 
 
+def test_an_ended_reading_resolves_its_alert_at_once_and_opens_none(queues):
+    rule()
+    queues.are(mail=11)
+    run_tick(NOW)
+    why = "The queue was deleted."
+    queues.readings = {
+        "mail": {"value": 11, "ended": why},
+        "push": {"value": 11, "ended": why},
+    }
+
+    assert run_tick(NOW + SECOND) == 1
+
+    alert = Alert.objects.get()
+    assert (alert.resolved_at, alert.resolved_because) == (NOW + SECOND, why)
+
+
 def test_few_samples_that_are_within_the_limit_end_it(queues):
     rule(min_events=50)
     queues.are(mail=11)

@@ -30,11 +30,13 @@ log = structlog.get_logger(__name__)
 class RuleResult:
     """The result of evaluating a threshold rule: the readings for which it fires or is unknown.
 
-    `error` is set if the metric could not be read.
+    `ended` are the readings of subjects that will have no more figures. `error` is set if the
+    metric could not be read.
     """
 
     firing: tuple[MetricReading, ...] = ()
     unknown: tuple[MetricReading, ...] = ()
+    ended: tuple[MetricReading, ...] = ()
     error: str = ""
 
 
@@ -67,6 +69,7 @@ def evaluate_rules(now: datetime) -> int:
             for one in result.firing
             if not one.acknowledged_by and (rule.name, one.subject) in lowered
         }
+        gone |= {(rule.name, one.subject): one.ended for one in result.ended}
         subjects = open_subjects if result.error else {one.subject for one in result.unknown}
         unknown.update((rule.name, subject) for subject in subjects)
     changed = lifecycle.update_alerts(
@@ -114,14 +117,16 @@ def evaluate_rule(
             raise
         log.exception("threshold.evaluation_failed", rule=rule.name)
         return RuleResult(error=f"{type(error).__name__}: {error}")
-    firing, unknown = [], []
+    firing, unknown, ended = [], [], []
     for one in readings:
-        if one.beyond and one.is_fresh and one.samples >= rule.min_events:
+        if one.ended:
+            ended.append(one)
+        elif one.beyond and one.is_fresh and one.samples >= rule.min_events:
             firing.append(one)
         elif one.beyond is not False:
             # Few or old events beyond the limit open no alert, but don't resolve one either.
             unknown.append(one)
-    return RuleResult(tuple(firing), tuple(unknown))
+    return RuleResult(tuple(firing), tuple(unknown), tuple(ended))
 
 
 def _to_firing_rule(rule: ThresholdRule, one: MetricReading) -> FiringRule:

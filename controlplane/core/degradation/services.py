@@ -4,7 +4,7 @@ The state of PostgreSQL and Redis is added at each read.
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -83,17 +83,17 @@ def select_active() -> QuerySet[Degradation]:
 
 
 @transaction.atomic
-def report(causes: Sequence[Cause], now: datetime) -> bool:
+def report(causes: Sequence[Cause], now: datetime, ended: Collection[str] = ()) -> bool:
     """Replace all stored causes by `causes`; return True if the active causes changed.
 
     A cause without a time gets the time of its first report. A cause that is unreported, or
-    reported at a lower level, keeps its level for a minute. A change wakes the data plane and open
-    pages; a change of the level is also notified and audited.
+    reported at a lower level, keeps its level for a minute, unless `ended` contains its `what`. A
+    change wakes the data plane and open pages; a change of the level is also notified and audited.
     """
-    if _update_causes(Degradation.objects.get(pk=1), causes, now) is None:
+    if _update_causes(Degradation.objects.get(pk=1), causes, now, ended) is None:
         return False
     row = Degradation.objects.select_for_update().get(pk=1)
-    updated = _update_causes(row, causes, now)
+    updated = _update_causes(row, causes, now, ended)
     if updated is None:
         return False
     row.falling = dict(updated.falling)
@@ -132,17 +132,22 @@ def _causes(row: Degradation) -> tuple[Cause, ...]:
     return tuple(Cause.from_json(document) for document in row.causes)
 
 
-def _update_causes(row: Degradation, causes: Sequence[Cause], now: datetime) -> ActiveCauses | None:
+def _update_causes(
+    row: Degradation, causes: Sequence[Cause], now: datetime, ended: Collection[str]
+) -> ActiveCauses | None:
     """Return the active causes after a report of `causes`, or None if they stay as stored."""
-    updated = update_causes(ActiveCauses(_causes(row), row.falling), causes, now)
+    updated = update_causes(ActiveCauses(_causes(row), row.falling), causes, now, ended)
     same = levels.to_json(updated.causes) == row.causes and updated.falling == row.falling
     return None if same else updated
 
 
-def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime) -> ActiveCauses:
+def update_causes(
+    before: ActiveCauses, reported: Sequence[Cause], now: datetime, ended: Collection[str] = ()
+) -> ActiveCauses:
     """Return the active causes after the report `reported`, which replaces the previous report.
 
-    A cause that is missing in it, or has a lower level, stays for a minute.
+    A cause that is missing in it, or has a lower level, stays for a minute, unless `ended` contains
+    its `what`.
     """
     previous = {one.what: one for one in before.causes}
     current = {}
@@ -152,7 +157,7 @@ def update_causes(before: ActiveCauses, reported: Sequence[Cause], now: datetime
         current[one.what] = replace(one, since=since)
     falling: dict[str, str] = {}
     for what, old in previous.items():
-        if what in current and current[what].level >= old.level:
+        if what in ended or (what in current and current[what].level >= old.level):
             continue
         since = before.falling.get(what, timestamp(now))
         if now - datetime.fromisoformat(since) < HOLD_TIME:
