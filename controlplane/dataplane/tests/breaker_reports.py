@@ -9,8 +9,8 @@ from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.report_merge import parse_report
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.ledgers import BOOT, COPY, Clock, writing
 from controlplane.dataplane.tests.lines import wait_until
-from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, writing
 
 NEXT_BOOT = UUID("5b8f2f0e-0000-4000-8000-000000000002")
 SINCE = "2026-11-21T11:58:00Z"

@@ -12,8 +12,8 @@ from controlplane.core.models import Instance
 from controlplane.dataplane.ingest.dependency_discovery import DependencyIds
 from controlplane.dataplane.tests.breaker_reports import Reporting, at_work, breaker, make_report
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.ledgers import NOW
 from controlplane.dataplane.tests.lines import wait_until
-from controlplane.dataplane.tests.test_ledger import NOW
 
 __all__ = ["at_work"]
 pytestmark = pytest.mark.usefixtures("published")

@@ -6,7 +6,7 @@ from breakers.models import BreakerState, Minute
 from controlplane.core.models import Instance
 from controlplane.dataplane.tests.breaker_reports import Reporting, at_work, breaker, make_report
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_ledger import COPY, NOW
+from controlplane.dataplane.tests.ledgers import COPY, NOW
 
 __all__ = ["at_work"]
 pytestmark = pytest.mark.usefixtures("published")

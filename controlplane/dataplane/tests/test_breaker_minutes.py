@@ -19,7 +19,7 @@ from controlplane.dataplane.tests.breaker_reports import (
     make_report,
 )
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_ledger import BOOT, NOW
+from controlplane.dataplane.tests.ledgers import BOOT, NOW
 
 __all__ = ["at_work"]
 pytestmark = pytest.mark.usefixtures("published")

@@ -9,8 +9,8 @@ from controlplane.core.models import CheckCount
 from controlplane.core.retention import purge
 from controlplane.dataplane.ingest.check_sums import CheckIncrement, CheckSums
 from controlplane.dataplane.tests.breaker_reports import NEXT_BOOT, Reporting, at_work, make_report
+from controlplane.dataplane.tests.ledgers import NOW
 from controlplane.dataplane.tests.lines import wait_until
-from controlplane.dataplane.tests.test_ledger import NOW
 
 __all__ = ["at_work"]
 FINANCE, RANKER = "segment:finance", "feature:ranker"

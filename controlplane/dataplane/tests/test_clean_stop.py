@@ -16,9 +16,7 @@ from controlplane.dataplane.ingest.report_merge import merge_report
 from controlplane.dataplane.serving import held_requests
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.exchange import Exchange
-from controlplane.dataplane.tests.lines import wait_until
-from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, REPORTER, ask, plane
-from controlplane.dataplane.tests.test_ledger import (
+from controlplane.dataplane.tests.ledgers import (
     A_BATCH,
     BOOT,
     NOW,
@@ -29,6 +27,8 @@ from controlplane.dataplane.tests.test_ledger import (
     row,
     writing,
 )
+from controlplane.dataplane.tests.lines import wait_until
+from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, REPORTER, ask, plane
 
 NEXT_BOOT = UUID("5b8f2f0e-0000-4000-8000-000000000002")
 EMPTY = InstanceRow("core/a1", "core")

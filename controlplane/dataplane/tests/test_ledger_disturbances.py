@@ -10,9 +10,7 @@ from controlplane.core.models import Instance
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.pending_reports import MAX_REPORTS
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import wait_until
-from controlplane.dataplane.tests.served import EPOCH
-from controlplane.dataplane.tests.test_ledger import (
+from controlplane.dataplane.tests.ledgers import (
     A_BATCH,
     BOOT,
     COPY,
@@ -25,6 +23,8 @@ from controlplane.dataplane.tests.test_ledger import (
     row,
     writing,
 )
+from controlplane.dataplane.tests.lines import wait_until
+from controlplane.dataplane.tests.served import EPOCH
 
 pytestmark = pytest.mark.usefixtures("published")
 

@@ -19,7 +19,7 @@ from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.report_fields import MAX_BREAKERS
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.test_ledger import BOOT, COPY, Clock, report, writing
+from controlplane.dataplane.tests.ledgers import BOOT, COPY, Clock, report, writing
 
 loaded = pytest.mark.usefixtures("published", "frozen")
 

@@ -18,9 +18,7 @@ from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.instance_sql import Presence
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.tests.conftest import Following
-from controlplane.dataplane.tests.lines import wait_until
-from controlplane.dataplane.tests.served import EPOCH
-from controlplane.dataplane.tests.test_ledger import (
+from controlplane.dataplane.tests.ledgers import (
     A_BATCH,
     COPY,
     NOW,
@@ -32,6 +30,8 @@ from controlplane.dataplane.tests.test_ledger import (
     row,
     writing,
 )
+from controlplane.dataplane.tests.lines import wait_until
+from controlplane.dataplane.tests.served import EPOCH
 
 pytestmark = pytest.mark.usefixtures("published")
 

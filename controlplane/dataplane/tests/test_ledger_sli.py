@@ -24,8 +24,8 @@ from controlplane.dataplane.application import Application
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
 from controlplane.dataplane.ingest.pending_reports import ROW_WEIGHT
 from controlplane.dataplane.tests.conftest import Following
+from controlplane.dataplane.tests.ledgers import COPY, NOW, Clock, report, writing
 from controlplane.dataplane.tests.test_following import make_token
-from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock, report, writing
 from controlplane.dataplane.tests.test_ledger_refusals import execute, send_all
 from slo.models import ReportedEvents
 from slo.tests.ingest.sample_helpers import objective

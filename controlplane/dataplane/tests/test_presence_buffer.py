@@ -8,8 +8,8 @@ import pytest
 
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
 from controlplane.dataplane.ingest.presence_buffer import HEARTBEAT_SECONDS, PresenceBuffer
+from controlplane.dataplane.tests.ledgers import COPY, NOW, Clock
 from controlplane.dataplane.tests.served import EPOCH, copy
-from controlplane.dataplane.tests.test_ledger import COPY, NOW, Clock
 
 
 def test_unchanged_heartbeats_write_at_most_once_in_ten_seconds() -> None:
