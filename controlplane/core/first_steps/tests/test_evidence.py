@@ -22,10 +22,12 @@ def now():
     return db_now()
 
 
-def add_instance(now, name, ago=12):
+def add_instance(now, name, ago=12, *, stopped=False):
     at = now - timedelta(seconds=ago)
-    service = name.partition("/")[0]
-    return Instance.objects.create(id=name, service=service, heard_at=at, first_heard_at=at)
+    return Instance.objects.create(
+        id=name, service=name.partition("/")[0], heard_at=at, first_heard_at=at,
+        stopped_at=at if stopped else None,
+    )  # fmt: skip
 
 
 def message(now, state, event="target.test"):
@@ -59,6 +61,27 @@ def test_instance_that_is_gone_is_not_said_to_report_now(now):
 
     assert evidence is not None
     assert evidence.text == "core last reported"
+
+
+def test_instances_that_stopped_are_not_counted(now):
+    add_instance(now, "core/a1", ago=60)
+    add_instance(now, "core/a2", ago=70)
+    add_instance(now, "checkout/b1", stopped=True)
+
+    evidence = find_connected_service(now)
+
+    assert evidence is not None
+    assert evidence.text == "2 instances reported in the last 5 minutes; core last reported"
+
+
+def test_service_that_stopped_is_said_to_have_stopped(now):
+    add_instance(now, "core/a1", ago=14, stopped=True)
+    add_instance(now, "checkout/b1", stopped=True)
+
+    evidence = find_connected_service(now)
+
+    assert evidence is not None
+    assert evidence.text == "checkout has stopped; it last reported"
 
 
 def test_client_with_only_a_token_is_no_service(now):
