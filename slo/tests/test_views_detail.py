@@ -208,6 +208,20 @@ def test_removed_one_keeps_its_page_until_there_is_a_new_one():
     assert "owner after" in get_page(role="operator")
 
 
+@pytest.mark.parametrize(("to", "is_listed"), [(0, True), (-600, False)])
+def test_switch_engaged_just_now_is_an_event_of_a_range_until_now(to, is_listed):
+    now = db_now()
+    factories.slo(actions=[{"do": "trip", "switch": "feature:ranker"}])
+    engaged("feature:ranker")
+    until = int(now.timestamp()) + to
+
+    html = get_page(f"{ONE}?from={until - 3600}&to={until}")
+
+    assert ("Events in this range" in text(html)) is is_listed
+    assert "Changes in the last hour" in text(html)
+    assert "to now feature:ranker engaged" in text(html)
+
+
 @pytest.mark.parametrize(("role", "may"), [("viewer", False), ("admin", True)])
 def test_only_who_may_is_offered_to_edit(role, may):
     factories.slo()

@@ -64,7 +64,9 @@ def slo_page(request: PersonRequest, name: str) -> HttpResponse:
     }
     if not responses.is_part(request):
         span, last = plots.parse_span(request.GET, now), last_ended(now)
-        marks = annotations.load_annotations(slo, span.since, span.until)
+        # A span ends with the last counted minute, but events are known up to now.
+        until = now if span.last == last else span.until
+        marks = annotations.load_annotations(slo, span.since, until)
         context |= {
             "span": span,
             "ranges": plots.RANGES,
