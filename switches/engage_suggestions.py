@@ -101,13 +101,18 @@ def list_likely_switches(now: datetime) -> Sequence[Suggestion]:
     return [found for found in suggestions if found.switch.episode is None][:MAX_SHOWN]
 
 
-def find_busiest_feature(now: datetime) -> Switch | None:
-    """Return the feature with the most checks in the last 60 minutes, as an unregistered switch.
+def find_checked_feature(now: datetime) -> Suggestion | None:
+    """Return a feature that was checked within the last hour, as an unregistered switch.
 
-    A feature reaches fewer users than a segment, so it is the better switch for a first test.
+    It is the busiest one as far as is known: services report at different times, so in the first
+    minutes others may be busier. A feature reaches fewer users than a segment, so it is the better
+    switch for a first test.
     """
-    features = (key for key in rank_keys(now) if key.startswith("feature:"))
-    return next(map(make_unregistered, features), None)
+    features = [key for key in rank_keys(now) if key.startswith("feature:")][:MAX_CHECKED]
+    for switch_id, key in load_checked_keys(features, now).items():
+        if key.is_checked:
+            return Suggestion(make_unregistered(switch_id), describe_checks(key, now))
+    return None
 
 
 def prepare_reasons(switch_id: str, now: datetime) -> Sequence[str]:

@@ -15,7 +15,7 @@ from controlplane.core.instances.checked_keys import CheckedKey
 from controlplane.core.templatetags.screen import ago, at_minute, icon
 from switches.blast import SwitchBlastRadius
 from switches.check_descriptions import AFFECTS_ALL, format_rate, name_callers
-from switches.engage_suggestions import find_busiest_feature
+from switches.engage_suggestions import Suggestion, find_checked_feature
 from switches.episodes.descriptions import END_WORDS, EXPIRY_EFFECTS
 from switches.models import Switch
 from switches.scopes import GLOBAL_ID, SCOPES, is_switch_id, join_words
@@ -38,8 +38,8 @@ def state(condition: str, detail: str = "") -> SafeString:
 
 
 @register.simple_tag
-def busiest_feature(now: datetime) -> Switch | None:
-    return find_busiest_feature(now)
+def checked_feature(now: datetime) -> Suggestion | None:
+    return find_checked_feature(now)
 
 
 @register.simple_tag

@@ -1,6 +1,7 @@
 """The guide on the switchboard and its page: shown, ticked, hidden, gone."""
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from django.db import DatabaseError, connection
@@ -102,6 +103,20 @@ def test_each_role_sees_what_it_may_do_and_who_does_the_rest(role, present, abse
     assert not any(one in html for one in absent)
 
 
+@pytest.mark.parametrize(
+    ("minutes", "said"),
+    [
+        (5, "Services checked feature:mail in the last hour: last checked by core 5 min ago."),
+        (61, "Engage a feature that users don't see yet."),
+    ],
+)
+def test_feature_that_is_no_longer_checked_is_not_said_to_be(minutes, said):
+    report_checks("core/a1", "feature:mail", at=db_now(), per_second=5)
+    report_checks("core/a1", "feature:mail", at=db_now() - timedelta(minutes=minutes))
+
+    assert said in text(get_page("operator", PAGE))
+
+
 def test_busiest_checked_feature_is_suggested_and_no_segment():
     now = db_now()
     report_checks("core/a1", "feature:mail", at=now, per_second=5)
@@ -110,7 +125,7 @@ def test_busiest_checked_feature_is_suggested_and_no_segment():
 
     html = get_page("operator", PAGE)
 
-    assert "feature:mail is the feature that services check most." in text(html)
+    assert "Services checked feature:mail in the last hour: 5.0/s by core, 0 s ago." in text(html)
     assert "/api/v1/switches/feature/mail/engage" in html
     assert "feature:chat" not in html
 
