@@ -38,7 +38,7 @@ def describe_change(change: Change, read: Callable[..., Rows] = read_rows) -> st
         except OSError as error:
             return f"{change.switch} is engaged again; its ramp can't be read: {error}"
         if ramps and ramps[0]["compensated_at"]:
-            why = ramps[0]["error"]  # Such as "A gate fails: …".
+            why = ramps[0]["error"]  # Such as "A gate failed: …".
             return f"the ramp of {change.switch} was aborted, so it is engaged again: {why}"
     return f"{change.switch} is {change.after}"
 

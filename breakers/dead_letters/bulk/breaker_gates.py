@@ -62,7 +62,7 @@ def describe_hold(replay: Replay, now: datetime) -> str:
     """
     questions = _build_questions(replay, replay.job.created_at)
     for question, answer in zip(questions, gates.evaluate_questions(questions, now), strict=True):
-        name = question.spec["dependency"]
+        name = names.format_name(question.spec["dependency"])
         why = answer.evidence.get("why") or "it could not be read; retrying soon"
         observed_at = answer.evidence.get("observed_at")
         since = max(question.since, now - FRESH)

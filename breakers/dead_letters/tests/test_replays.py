@@ -296,7 +296,7 @@ def test_an_open_breaker_of_the_consumer_holds_it(letters, state, holds):
 
     assert Replay.objects.get(pk=job.pk).waits_for == ["api->billing"]
     assert (job.state == "holding") is holds
-    assert ("The breaker of api->billing is not closed" in job.hold_reason) is holds
+    assert ("The breaker of api → billing is not closed" in job.hold_reason) is holds
     assert (counts(job)["done"] == 0) is holds
 
 

@@ -43,8 +43,8 @@ def ended_ramp(error: str, compensated_at: str | None = "2026-11-28T16:00:00Z") 
         ([], "feature:nl2sql is engaged"),
         ([ended_ramp("", None)], "feature:nl2sql is engaged"),
         (
-            [ended_ramp("A gate fails: x"), ended_ramp("Earlier")],
-            "the ramp of feature:nl2sql was aborted, so it is engaged again: A gate fails: x",
+            [ended_ramp("A gate failed: x"), ended_ramp("Earlier")],
+            "the ramp of feature:nl2sql was aborted, so it is engaged again: A gate failed: x",
         ),
     ],
 )

@@ -200,7 +200,7 @@ def test_a_dependency_that_goes_down_shows_in_the_console_and_stops_a_ramp(
     wait_until(lambda: partial_answers(demo) > 20, 60, demo)
     assert ask(core, user="nobody knows")[0] == 503
     assert "the breaker core->oracle is open" in demo.output
-    demo.wait_for("the ramp of experiment:rag-v2 was aborted, so it is engaged again: A gate fails")
+    demo.wait_for("the ramp of experiment:rag-v2 was aborted, so it is engaged again: A gate")
 
     demo.end()
     assert "still engaged: experiment:rag-v2 (engaged)" in demo.output
