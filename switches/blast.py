@@ -35,6 +35,7 @@ class SwitchBlastRadius:
 
     `instances` lists the busiest 200 of `instances_total` callers: service processes and API
     tokens. `tokens` is the number of API tokens; any number of processes may share one.
+    `stopped` of the processes stopped cleanly and have made no contact since.
     `freshness` is that of the call rates, which are of the last minute.
     `overlapping` are open episodes of other switches that block part of the same traffic.
     `refusals` pairs an action (`engage` or `release`) with a safety rule's refusal of it now.
@@ -58,6 +59,10 @@ class SwitchBlastRadius:
     @property
     def processes(self) -> int:
         return self.instances_total - self.tokens
+
+    @property
+    def stopped(self) -> int:
+        return sum(service.stopped for service in self.services)
 
 
 def blast_radius(switch_id: str, now: datetime) -> SwitchBlastRadius:
@@ -113,6 +118,7 @@ def group_by_service(found: Sequence[Caller]) -> tuple[CallingService, ...]:
             instances=len(group),
             calls_per_second=sum(caller.calls_per_second for caller in group),
             last_seen=max(caller.last_seen for caller in group),
+            stopped=sum(caller.has_stopped for caller in group),
         )
         for service, group in grouped.items()
     ]

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from controlplane.core.instances import queries
 from controlplane.core.instances.queries import (
+    CheckingInstances,
     Delays,
     Head,
     InstanceStatus,
@@ -94,6 +95,31 @@ class SwitchEffect:
             return f"Applied by {instances}{silent}{expired}"
         counts = f"{self.applied:,} of {self.instances:,} instance{'s'[: self.instances > 1]}"
         return f"Applied by {counts}" if self.applied else f"Committed. Applied by {counts}"
+
+
+def describe_checking(instances: int, checking: CheckingInstances) -> str:
+    """Return sentences on which of the reporting `instances` checked a switch in the last hour.
+
+    `checking` counts the callers in the last hour; without any, the text is empty.
+    """
+    sentences = []
+    if checking.reporting:
+        who = (
+            "All of them" if checking.reporting == instances else f"{checking.reporting:,} of them"
+        )
+        who = "The instance" if instances == 1 else who
+        sentences.append(f"{who} checked this switch in the last hour.")
+    elif instances and checking.total:
+        which = "The instance reported no" if instances == 1 else "None of them reported"
+        sentences.append(f"{which} checks of this switch in the last hour.")
+    if checking.stopped:
+        plural = "s"[: checking.stopped > 1]
+        who = f"other{plural} that checked it"
+        if not sentences:
+            who = f"instance{plural} that checked this switch in the last hour"
+        verb = "have" if plural else "has"
+        sentences.append(f"{checking.stopped:,} {who} {verb} stopped.")
+    return " ".join(sentences)
 
 
 class Published(Protocol):

@@ -99,6 +99,17 @@ def callers_in_short(blast: SwitchBlastRadius) -> str:
 
 
 @register.filter
+def stopped_callers(blast: SwitchBlastRadius) -> str:
+    """Return how many of the calling instances have stopped, as a sentence."""
+    if blast.processes == 1:
+        return "The instance has stopped since."
+    count = _format_count(blast.stopped, "instance")
+    if blast.stopped == blast.processes:
+        count = f"All {count}"
+    return f"{count} {'has' if blast.stopped == 1 else 'have'} stopped since."
+
+
+@register.filter
 def join_callers(callers: Sequence[Mapping[str, str]]) -> SafeString:
     """Return services that call another, with the criticality of grave calls: `a (high), b`."""
     return format_html_join(

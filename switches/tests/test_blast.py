@@ -26,7 +26,7 @@ def names(parts):
 def test_services_are_summed_up_the_busiest_first():
     def caller(name, rate, seconds_ago):
         heard_at = AT - timedelta(seconds=seconds_ago)
-        return Caller(name, name.partition("/")[0], FINANCE, rate, 0.0, heard_at)
+        return Caller(name, name.partition("/")[0], FINANCE, rate, 0.0, heard_at, has_stopped=False)
 
     core, billing = group_by_service(
         [caller("billing/b1", 4, 1), caller("core/a1", 3, 9), caller("core/a2", 2.5, 5)]

@@ -13,7 +13,7 @@ NOW = datetime(2026, 11, 21, 12, 15, tzinfo=UTC)
 
 
 def calling(service: str, rate: float = 12, seconds: int = 3, instances: int = 1) -> CallingService:
-    return CallingService(service, instances, rate, NOW - timedelta(seconds=seconds))
+    return CallingService(service, instances, rate, NOW - timedelta(seconds=seconds), stopped=0)
 
 
 def key(*services: CallingService) -> CheckedKey:

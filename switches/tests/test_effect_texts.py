@@ -2,7 +2,8 @@
 
 import pytest
 
-from switches.effect import SwitchEffect
+from controlplane.core.instances.queries import CheckingInstances
+from switches.effect import SwitchEffect, describe_checking
 
 
 def effect(applied, instances, *, silent=0, past_expiry=False):
@@ -44,3 +45,33 @@ def effect(applied, instances, *, silent=0, past_expiry=False):
 )
 def test_heading_counts_the_instances_that_apply_the_change(change, reach, heading):
     assert (change.reach, change.heading) == (reach, heading)
+
+
+@pytest.mark.parametrize(
+    ("instances", "checking", "sentences"),
+    [
+        (1, (0, 0, 0), ""),
+        (1, (1, 1, 0), "The instance checked this switch in the last hour."),
+        (3, (4, 3, 0), "All of them checked this switch in the last hour."),
+        (
+            1200,
+            (1101, 1100, 1),
+            "1,100 of them checked this switch in the last hour. 1 other that checked it has"
+            " stopped.",
+        ),
+        (
+            1,
+            (3, 0, 3),
+            "The instance reported no checks of this switch in the last hour."
+            " 3 others that checked it have stopped.",
+        ),
+        (2, (1, 0, 0), "None of them reported checks of this switch in the last hour."),
+        (0, (1, 0, 1), "1 instance that checked this switch in the last hour has stopped."),
+        (0, (2, 0, 2), "2 instances that checked this switch in the last hour have stopped."),
+        (0, (1, 0, 0), ""),
+    ],
+)
+def test_reporting_instances_that_check_the_switch_are_told_from_stopped_ones(
+    instances, checking, sentences
+):
+    assert describe_checking(instances, CheckingInstances(*checking)) == sentences

@@ -8,8 +8,18 @@ import pytest
 from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
-from switches.tests.browsers import DIALOG, REASON, Tags, browser, browser_as, engaged, page, text
-from switches.tests.instances import report_checks
+from switches.tests.browsers import (
+    DIALOG,
+    PART,
+    REASON,
+    Tags,
+    browser,
+    browser_as,
+    engaged,
+    page,
+    text,
+)
+from switches.tests.instances import report_checks, report_version
 
 FINANCE = "/switches/segment/finance/"
 
@@ -124,6 +134,28 @@ def test_page_of_a_switch_says_who_checks_it():
     assert "25 instances of 25 services checked it" in shown
     assert "and 19 more services" in shown
     assert "The 20 busiest callers" in shown
+
+
+@pytest.mark.django_db
+def test_callers_that_stopped_are_marked():
+    now = db_now()
+    engaged("segment:other")  # Publishes a version.
+    for name in ("core/a1", "core/a2", "web/b1"):
+        report_checks(name, "segment:finance", at=now, per_second=5)
+        report_version(name, 1, now)
+    report_version("core/a1", 1, now, stopped=True)
+    client = browser_as("viewer")
+    one = text(page(client.get(f"{FINANCE}callers/", headers=PART)))
+    for name in ("core/a2", "web/b1"):
+        report_version(name, 1, now, stopped=True)
+    every = text(page(client.get(f"{FINANCE}callers/", headers=PART)))
+
+    assert "1 instance has stopped since." in one
+    assert "core 2 (1 stopped)" in one
+    assert "core/a1 stopped" in one
+    assert "core/a2 stopped" not in one
+    assert "All 3 instances have stopped since." in every
+    assert "web 1 (1 stopped)" in every
 
 
 @pytest.mark.django_db

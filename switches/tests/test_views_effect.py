@@ -24,7 +24,7 @@ from switches.tests.browsers import (
     released,
     text,
 )
-from switches.tests.instances import report_acknowledgment, report_version
+from switches.tests.instances import report_acknowledgment, report_checks, report_version
 
 FINANCE = "/switches/segment/finance/"
 EFFECT = f"{FINANCE}effect/"
@@ -107,6 +107,38 @@ class TestPanel:
         assert "Applied by the only reporting instance; 1 stopped reporting" in page_text
         assert "1 stopped reporting in the last 5 minutes" in page_text
         assert "core/lost applies version 0 · reported 1 min ago" in page_text
+
+    def test_instance_that_does_not_check_the_switch_is_no_proof(self, finance):
+        now = db_now()
+        for name in ("core/a1", "core/a2", "core/a3"):
+            report_checks(name, "segment:finance", at=now - timedelta(minutes=4), per_second=5)
+            report_version(name, finance.version, now - timedelta(minutes=4), stopped=True)
+        client = browser_as("viewer")
+        nobody = read_effect(client)
+        report_version("web/b1", finance.version, now)
+        other = read_effect(client)
+        report_checks("web/b1", "segment:finance", at=now)
+        checking = read_effect(client)
+
+        assert "3 instances that checked this switch in the last hour have stopped." in nobody
+        assert "Applied by the only reporting instance; no checks reported by it" in other
+        assert "The instance reported no checks of this switch in the last hour." in other
+        assert "3 others that checked it have stopped." in other
+        assert "no checks reported" not in checking
+        assert "The instance checked this switch in the last hour." in checking
+
+    def test_released_switch_does_not_warn_that_nobody_checks_it(self, finance):
+        now = db_now()
+        report_checks("core/a1", "segment:finance", at=now, per_second=5)
+        released()
+        finance.refresh_from_db()
+        report_version("core/a1", finance.version, now, stopped=True)
+        report_version("web/b1", finance.version, now)
+
+        page_text = read_effect(browser_as("viewer"))
+
+        assert "no checks reported by it" not in page_text
+        assert "1 other that checked it has stopped." in page_text
 
     def test_header_is_whole_only_when_nothing_speaks_against_it(self, finance):
         client = browser_as("viewer")

@@ -7,13 +7,21 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
 from controlplane.core.clock import db_now
+from controlplane.core.instances.checked_keys import CHECKED_WITHIN
+from controlplane.core.instances.queries import count_checking_instances
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
 from switches import page_updates
 from switches.blast import blast_radius
 from switches.call_plot import RANGES, load_call_plot
-from switches.effect import SwitchEffect, find_silent_instances, measure_effect
+from switches.effect import (
+    SwitchEffect,
+    describe_checking,
+    find_silent_instances,
+    measure_effect,
+)
 from switches.engage_suggestions import find_similar_keys
 from switches.models import Switch, SwitchState
+from switches.scopes import GLOBAL_ID
 
 from .actions import read_switch
 
@@ -71,6 +79,8 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
     shown = measured.stragglers[: STRAGGLERS_SHOWN[place]]
     is_engaged = switch.state == SwitchState.ENGAGED
     similar_keys = find_similar_keys(switch.pk, now, known=True) if is_engaged else None
+    # Every check includes the global switch.
+    is_counted = similar_keys is None and switch.pk != GLOBAL_ID
     commit_ms = None
     if measured.requested_at and measured.committed_at:
         commit_time = measured.committed_at - measured.requested_at
@@ -91,6 +101,20 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
         "pace_seconds": _pace_seconds(measured, now),
         "unchecked": similar_keys is not None,
         "similar_keys": similar_keys,
+        **(_build_checking(switch, measured.instances, now) if is_counted else {}),
+    }
+
+
+def _build_checking(switch: Switch, instances: int, now: datetime) -> dict[str, Any]:
+    """Return template context: which of the reporting `instances` check a switch.
+
+    `only_others_check` is True if the switch is not released and none of them does.
+    """
+    checking = count_checking_instances(switch.pk, now - CHECKED_WITHIN, now)
+    only_others_check = checking.total > 0 and not checking.reporting
+    return {
+        "checked_by": describe_checking(instances, checking),
+        "only_others_check": only_others_check and switch.episode is not None,
     }
 
 

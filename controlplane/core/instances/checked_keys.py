@@ -16,6 +16,7 @@ from controlplane.core.timed_cache import TimedCache
 from . import rates
 from .check_series import HOUR_SECONDS
 from .exports import TOKEN_PREFIX
+from .queries import STOPPED
 
 CHECKED_WITHIN = timedelta(hours=1)
 """Time after its last check for which a key counts as checked."""
@@ -34,28 +35,31 @@ _RANKING = """
     GROUP BY switch ORDER BY calls DESC, switch
 """
 # The counts of several instances with the same minute are added up like those of one.
-_CHECKS = """
+_CHECKS = f"""
     SELECT entry.key, CASE WHEN starts_with(i.id, %(token)s) THEN '' ELSE i.service END,
            (entry.value ->> 'minute')::bigint, count(*),
            sum((entry.value ->> 'now')::bigint)::bigint,
-           sum((entry.value ->> 'before')::bigint)::bigint, max(entry.value ->> 'seen' COLLATE "C")
+           sum((entry.value ->> 'before')::bigint)::bigint,
+           max(entry.value ->> 'seen' COLLATE "C"), count(*) FILTER (WHERE {STOPPED})
     FROM core_instance i, jsonb_each(i.checks) AS entry
     WHERE i.checks ?| %(switches)s AND entry.key = ANY(%(switches)s)
     GROUP BY 1, 2, 3
-"""
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
 class CallingService:
     """A service that checks a switch, with totals over its instances.
 
-    In a :class:`CheckedKey`, the id is empty for the callers without a service: API tokens.
+    `stopped` of the `instances` stopped cleanly and have made no contact since. In a
+    :class:`CheckedKey`, the id is empty for the callers without a service: API tokens.
     """
 
     id: str
     instances: int
     calls_per_second: float
     last_seen: datetime
+    stopped: int
 
 
 @dataclass(frozen=True)
@@ -103,12 +107,12 @@ def load_checked_keys(switches: Iterable[str], now: datetime) -> dict[str, Check
     ids = list(switches)
     parameters = {"switches": ids, "token": TOKEN_PREFIX}
     services: dict[str, dict[str, list[CallingService]]] = defaultdict(lambda: defaultdict(list))
-    for switch, service, minute, instances, last, before, seen in (
+    for switch, service, minute, instances, last, before, seen, stopped in (
         fetch_all(_CHECKS, parameters) if ids else ()
     ):
         entry: rates.Entry = {"minute": minute, "now": last, "before": before, "seen": seen}
         rate = rates.per_second(entry, now)
-        row = CallingService(service, instances, rate, rates.last_seen(entry))
+        row = CallingService(service, instances, rate, rates.last_seen(entry), stopped)
         services[switch][service].append(row)
     return {switch: _build_key(switch, services[switch], now) for switch in ids}
 
@@ -121,6 +125,7 @@ def _build_key(switch: str, found: Mapping[str, list[CallingService]], now: date
             instances=sum(row.instances for row in recent),
             calls_per_second=sum(row.calls_per_second for row in recent),
             last_seen=max(row.last_seen for row in recent),
+            stopped=sum(row.stopped for row in recent),
         )
         for service, rows in found.items()
         if (recent := [row for row in rows if row.last_seen >= now - CHECKED_WITHIN])

@@ -14,6 +14,7 @@ from uuid import UUID
 
 import orjson
 
+from controlplane.core.canonical import timestamp
 from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
 from controlplane.core.instances import rates
 from controlplane.core.registered_sql import PUBLISHED_HEAD
@@ -74,11 +75,21 @@ DELAYS = """
     ) delay ON true
     GROUP BY c.id
 """
-CALLERS = """
-    SELECT id, service, jsonb_build_object(%(switch)s::text, checks -> %(switch)s)::text
-    FROM core_instance WHERE checks ? %(switch)s
-"""
-CALLERS_OF_ANY = "SELECT id, service, checks::text FROM core_instance WHERE checks <> '{}'"
+STOPPED = f"({NOT_STOPPED}) IS FALSE"
+"""SQL condition: the instance `i` has stopped cleanly, and made no contact since."""
+CALLERS = f"""
+    SELECT id, service, {STOPPED},
+           jsonb_build_object(%(switch)s::text, checks -> %(switch)s)::text
+    FROM core_instance i WHERE checks ? %(switch)s
+"""  # noqa: S608
+CALLERS_OF_ANY = f"""
+    SELECT id, service, {STOPPED}, checks::text FROM core_instance i WHERE checks <> '{{}}'
+"""  # noqa: S608
+CHECKING = f"""
+    SELECT count(*), count(*) FILTER (WHERE {NOT_STOPPED} AND heard_at >= %(there)s),
+           count(*) FILTER (WHERE {STOPPED})
+    FROM core_instance i WHERE checks -> %(switch)s ->> 'seen' >= %(since)s
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,10 @@ class Delays:
 
 @dataclass(frozen=True)
 class Caller:
-    """An instance that checks `switch`: its call rates over the last 60 s, and its last check."""
+    """An instance that checks `switch`: its call rates over the last 60 s, and its last check.
+
+    `has_stopped` is True if it stopped cleanly and has made no contact since.
+    """
 
     id: str
     service: str
@@ -146,6 +160,19 @@ class Caller:
     calls_per_second: float
     blocked_per_second: float
     last_seen: datetime
+    has_stopped: bool
+
+
+@dataclass(frozen=True)
+class CheckingInstances:
+    """Numbers of callers of a switch: all of them, those that report, and those that stopped.
+
+    The others fell silent, or are API tokens.
+    """
+
+    total: int
+    reporting: int
+    stopped: int
 
 
 def count_versions(head: Head, now: datetime) -> tuple[VersionCounts, VersionCounts]:
@@ -255,7 +282,7 @@ def _load_callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
     else:
         rows = fetch_all(CALLERS, {"switch": switch_id})
     global_switch = global_switch_id()
-    for instance, service, checks in rows:
+    for instance, service, has_stopped, checks in rows:
         by_switch: dict[str, rates.Entry] = orjson.loads(checks)
         # The global switch's counts already include every call of the instance.
         entries = (
@@ -268,4 +295,12 @@ def _load_callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
             calls_per_second=sum(rates.per_second(entry, now) for entry in entries),
             blocked_per_second=sum(rates.blocked_per_second(entry, now) for entry in entries),
             last_seen=max(rates.last_seen(entry) for entry in entries),
+            has_stopped=has_stopped,
         )
+
+
+def count_checking_instances(switch_id: str, since: datetime, now: datetime) -> CheckingInstances:
+    """Count the callers that checked a switch since `since`."""
+    parameters = {"switch": switch_id, "since": timestamp(since), "there": now - INSTANCE_CADENCE}
+    ((total, reporting, stopped),) = fetch_all(CHECKING, parameters)
+    return CheckingInstances(total, reporting, stopped)

@@ -106,7 +106,7 @@ def test_each_role_sees_what_it_may_do_and_who_does_the_rest(role, present, abse
 @pytest.mark.parametrize(
     ("minutes", "said"),
     [
-        (5, "Services checked feature:mail in the last hour: last checked by core 5 min ago."),
+        (5, "Services checked feature:mail in the last hour (last checked by core 5 min ago)."),
         (61, "Engage a feature that users don't see yet."),
     ],
 )
@@ -125,7 +125,7 @@ def test_busiest_checked_feature_is_suggested_and_no_segment():
 
     html = get_page("operator", PAGE)
 
-    assert "Services checked feature:mail in the last hour: 5.0/s by core, 0 s ago." in text(html)
+    assert "Services checked feature:mail in the last hour (5.0/s by core, 0 s ago)." in text(html)
     assert "/api/v1/switches/feature/mail/engage" in html
     assert "feature:chat" not in html
 
