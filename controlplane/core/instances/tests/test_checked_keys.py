@@ -49,6 +49,20 @@ def test_rates_of_instances_are_added_up_by_service() -> None:
     assert keys["feature:none"].freshness.at is None
 
 
+def test_instances_that_stopped_are_counted_by_service() -> None:
+    for name in ("core/1", "core/2", "billing/1"):
+        report(name, name.partition("/")[0], NOW, 60, "feature:a")
+    Instance.objects.filter(service="core").update(heard_at=NOW, stopped_at=NOW)
+    Instance.objects.filter(id="core/2").update(heard_at=NOW + timedelta(seconds=1))
+
+    services = load_checked_keys(["feature:a"], NOW)["feature:a"].services
+
+    assert {one.id: (one.instances, one.stopped) for one in services} == {
+        "core": (2, 1),
+        "billing": (1, 0),
+    }
+
+
 @pytest.mark.parametrize(
     ("minutes", "is_checked", "is_current"),
     [(0.5, True, True), (59, True, False), (61, False, False)],

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from controlplane.core.instances import queries, rates
-from controlplane.core.instances.queries import Delays, Head, PublishedChange
+from controlplane.core.instances.queries import CheckingInstances, Delays, Head, PublishedChange
 from controlplane.core.models import Acknowledgement, Instance
 
 pytestmark = pytest.mark.django_db
@@ -261,6 +261,33 @@ def test_callers_silent_for_longer_than_asked_are_left_out() -> None:
     assert queries.list_callers("segment:x", NOW) == ([], 0)
     found, total = queries.list_callers("segment:x", NOW, within=timedelta(hours=2))
     assert (total, found[0].calls_per_second) == (1, 0)
+
+
+def test_callers_are_counted_by_whether_they_report_stopped_or_fell_silent() -> None:
+    minute = timedelta(minutes=1)
+    for name, heard_at, stopped_at in (
+        ("a/reports", NOW, None),
+        ("a/reports-again", NOW, NOW - minute),
+        ("a/stopped", NOW, NOW),
+        ("a/silent", NOW - minute, None),
+        ("token:ci", None, None),
+    ):
+        Instance.objects.create(
+            id=name, service="a", checks={"segment:x": entry(60, 0, minute)},
+            heard_at=heard_at, stopped_at=stopped_at,
+        )  # fmt: skip
+    Instance.objects.create(
+        id="a/other", service="a", heard_at=NOW, checks={"segment:y": entry(60, 0)}
+    )
+
+    def count(since: datetime) -> CheckingInstances:
+        return queries.count_checking_instances("segment:x", since, NOW)
+
+    assert count(NOW - minute) == CheckingInstances(total=5, reporting=2, stopped=1)
+    assert count(NOW - minute / 2) == CheckingInstances(total=0, reporting=0, stopped=0)
+    stopped = {one.id for one in queries.list_callers("segment:x", NOW)[0] if one.has_stopped}
+    assert stopped == {"a/stopped"}
+    assert {one.id for one in queries.list_callers(None, NOW)[0] if one.has_stopped} == stopped
 
 
 @pytest.mark.parametrize("switch", ["segment:none", "x' OR 1=1 --", "%s", "segment:?", ""])
