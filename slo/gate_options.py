@@ -3,7 +3,9 @@
 from collections.abc import Collection
 from datetime import datetime
 
-from controlplane.core.gates.options import OPTION_LISTS, GateOption, OptionList
+from django.db.models import Q
+
+from controlplane.core.gates.options import NO_DATA_YET, OPTION_LISTS, GateOption, OptionList
 from controlplane.core.gates.samples import SLOS
 from slo.dashboard.board import assess_status, slo_condition
 from slo.models import Slo
@@ -11,9 +13,14 @@ from slo.templatetags.slos import CONDITIONS
 
 
 def list_slos(now: datetime, most: int) -> list[GateOption]:
-    """Return SLOs with their condition on the board, by name."""
+    """Return SLOs with their condition on the board, by name; those without any data last."""
     options = []
-    for slo in Slo.objects.present().select_related("status").order_by("name")[:most]:
+    rows = Slo.objects.present().select_related("status", "sli").alias(is_empty=Q(sli__first=None))
+    for slo in rows.order_by("is_empty", "name")[:most]:
+        sli = getattr(slo, "sli", None)
+        if sli is None or sli.first is None:
+            options.append(GateOption(slo.name, NO_DATA_YET))
+            continue
         status = getattr(slo, "status", None)
         freshness = assess_status(status, now)
         _, word, _ = CONDITIONS[slo_condition(status)]

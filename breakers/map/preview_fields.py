@@ -7,6 +7,7 @@ from typing import Any
 
 from breakers import names
 from breakers.models import Dependency
+from breakers.states.reporting_counts import was_reported
 from controlplane.core.instances.queries import list_callers
 from controlplane.core.page_registry import PREVIEW_FIELDS
 from controlplane.core.scopes import global_switch_id
@@ -23,11 +24,18 @@ def find_dependents(switch_id: str, now: datetime) -> Mapping[str, Any]:
     found, _ = list_callers(None if switch_id == global_switch_id() else switch_id, now, most=None)
     checking = {one.service for one in found if not one.id.startswith(TOKEN)}
     services = sorted(one for one in checking if names.is_slug(one))[:MAX_SERVICES]
-    callers: dict[str, list[dict[str, str]]] = defaultdict(list)
+    callers: dict[str, list[dict[str, Any]]] = defaultdict(list)
     rows = Dependency.objects.registered().filter(callee__in=services)
-    for one in sorted(rows, key=lambda one: (WORST_FIRST.index(one.criticality), one.caller)):
-        caller = {"service": one.caller, "dependency": one.name, "criticality": one.criticality}
-        callers[one.callee].append(caller)
+    called: list[Any] = list(rows.annotate(was_reported=was_reported()))
+    for one in sorted(called, key=_rank_caller):
+        callers[one.callee].append(
+            {
+                "service": one.caller,
+                "dependency": one.name,
+                "criticality": one.criticality,
+                "was_reported": one.was_reported,
+            }
+        )
     dependents = [
         {
             "service": slug,
@@ -37,3 +45,9 @@ def find_dependents(switch_id: str, now: datetime) -> Mapping[str, Any]:
         for slug in services
     ]
     return {"dependents": dependents}
+
+
+def _rank_caller(dependency: Any) -> tuple[bool, int, str]:
+    """Rank dependencies that were reported first, then the most critical."""
+    criticality = WORST_FIRST.index(dependency.criticality)
+    return not dependency.was_reported, criticality, dependency.caller

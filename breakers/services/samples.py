@@ -6,7 +6,8 @@ from typing import Any
 from django.db.models import Exists, OuterRef
 
 from breakers import publication
-from breakers.models import BreakerState, Channel, Dependency, Minute, Override, Service
+from breakers.models import Channel, Dependency, Override, Service
+from breakers.states.reporting_counts import was_reported
 from controlplane.core.configuration.readers import SampleItem, SampleTimes
 from controlplane.core.instances.models import Instance
 from controlplane.core.jobs import planned_gates
@@ -54,13 +55,11 @@ def remove_samples(
 def _list_dependencies(loaded: SampleTimes) -> list[SampleItem]:
     names = [name for kind, name in loaded if kind == "dependency"]
     found = Dependency.objects.registered().exclude(document={}).select_named(names)
-    own_rows = {"dependency": OuterRef("pk")}
-    states, minutes = (model.objects.filter(**own_rows) for model in (BreakerState, Minute))
-    overrides = Override.objects.filter(**own_rows, ended_at__isnull=True)
+    overrides = Override.objects.filter(dependency=OuterRef("pk"), ended_at__isnull=True)
     gates = planned_gates.find_planned("dependency")
     kept = {name: f"the ramp of {switch} names it" for name, switch in gates.items()}
     for why, rows in (
-        ("its breakers are reported", found.filter(Exists(states) | Exists(minutes))),
+        ("its breakers are reported", found.filter(was_reported())),
         ("an override is in force", found.filter(Exists(overrides))),
         (CHANGED, [row for row in found if row.changed_at != loaded["dependency", row.name]]),
     ):

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
-from breakers.models import BreakerState, Dependency
+from breakers.models import BreakerState, Dependency, Minute
 from breakers.states.evidence import PRESENT_STATES, evidence_values
 from controlplane.core.configuration.samples import read_loading_times
 from controlplane.core.sql import fetch_all
@@ -66,7 +66,16 @@ def find_unused_samples(loaded: Mapping[str, datetime]) -> list[int]:
     """
     if not loaded:
         return []
-    reports = BreakerState.objects.filter(dependency=OuterRef("pk"))
-    rows = Dependency.objects.registered().select_named(loaded).exclude(Exists(reports))
+    rows = Dependency.objects.registered().select_named(loaded).exclude(was_reported())
     found = rows.only("caller", "callee", "changed_at")
     return [one.pk for one in found if one.changed_at == loaded[one.name]]
+
+
+def was_reported() -> Q:
+    """Return the condition that an instance has reported a dependency's breaker.
+
+    States of instances that are gone are deleted, so the minutes count too.
+    """
+    of_dependency = {"dependency": OuterRef("pk")}
+    states, minutes = (model.objects.filter(**of_dependency) for model in (BreakerState, Minute))
+    return Q(Exists(states)) | Q(Exists(minutes))

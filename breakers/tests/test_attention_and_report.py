@@ -290,8 +290,18 @@ def test_the_preview_names_who_calls_the_services_that_check_a_switch():
                 "service": "core",
                 "callers_total": 2,
                 "callers": [
-                    {"service": "batch", "dependency": "batch->core", "criticality": "critical"},
-                    {"service": "canvas", "dependency": "canvas->core", "criticality": "high"},
+                    {
+                        "service": "batch",
+                        "dependency": "batch->core",
+                        "criticality": "critical",
+                        "was_reported": False,
+                    },
+                    {
+                        "service": "canvas",
+                        "dependency": "canvas->core",
+                        "criticality": "high",
+                        "was_reported": False,
+                    },
                 ],
             }
         ]

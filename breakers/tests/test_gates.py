@@ -4,7 +4,7 @@ import pytest
 
 from breakers import gate_kinds as gates
 from breakers.gate_options import list_dependencies
-from breakers.tests.fleet import NOW, ORACLE, SECOND, dependency, reports
+from breakers.tests.fleet import NOW, ORACLE, SECOND, dependency, minute, reports
 from controlplane.core.gates import services
 from controlplane.core.gates.models import Gate
 from controlplane.core.gates.questions import GateQuestion
@@ -105,7 +105,24 @@ def test_reasons_and_options_name_the_dependency_as_screens_do():
     assert "reporting instance has a breaker for core → oracle" in verdict(store_question())[1]
     (option,) = list_dependencies(NOW, 5)
     assert option.value == ORACLE
-    assert str(option) == "core → oracle · Not reported"
+    assert str(option) == "core → oracle · No data yet"
+
+
+def test_dependencies_that_were_reported_come_before_those_without_data():
+    dependency("canvas->core")
+    dependency()
+    gone = dependency("worker->mail")
+    reports("core/a1")
+    minute(gone)
+
+    options = [str(one) for one in list_dependencies(NOW, 5)]
+
+    assert options == [
+        "core → oracle · Closed",
+        "worker → mail · Not reported",
+        "canvas → core · No data yet",
+    ]
+    assert [one.value for one in list_dependencies(NOW, 1)] == [ORACLE]
 
 
 def test_what_an_earlier_boot_said_does_not_count():

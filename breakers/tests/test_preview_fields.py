@@ -8,7 +8,7 @@ from switches.api.shapes import PreviewShape
 from switches.tests.browsers import REASON, browser_as, page, text
 from switches.tests.instances import report_checks
 
-from .house import dependency
+from .house import dependency, reports
 
 pytestmark = pytest.mark.django_db
 
@@ -20,7 +20,7 @@ def called():
     now = db_now()
     report_checks("core/a1", "segment:finance", at=now, per_second=10)
     dependency("canvas->core", now, criticality="critical")
-    dependency("batch->core", now, criticality="low")
+    reports(dependency("batch->core", now, criticality="low"), now)
 
 
 def test_preview_names_dependents_as_its_schema_says(called):
@@ -30,8 +30,18 @@ def test_preview_names_dependents_as_its_schema_says(called):
         "service": "core",
         "callers_total": 2,
         "callers": [
-            {"service": "canvas", "dependency": "canvas->core", "criticality": "critical"},
-            {"service": "batch", "dependency": "batch->core", "criticality": "low"},
+            {
+                "service": "batch",
+                "dependency": "batch->core",
+                "criticality": "low",
+                "was_reported": True,
+            },
+            {
+                "service": "canvas",
+                "dependency": "canvas->core",
+                "criticality": "critical",
+                "was_reported": False,
+            },
         ],
     }
     assert set(PreviewShape().fields["dependents"].child.fields) == found.keys()
@@ -46,4 +56,4 @@ def test_whoever_is_about_to_engage_sees_what_calls_the_services_hit(called, par
     else:
         response = browser.post("/switches/engage/preview/", FORM, headers=dialog)
 
-    assert "core is called by canvas (critical), batch" in text(page(response))
+    assert "core is called by batch, canvas (critical, no data yet)" in text(page(response))

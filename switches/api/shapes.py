@@ -195,12 +195,17 @@ class DependentCallerShape(serializers.Serializer[Any]):
     service = serializers.CharField()
     dependency = serializers.CharField(help_text="Such as `canvas->core`.")
     criticality = serializers.ChoiceField(["critical", "high", "medium", "low"])
+    was_reported = serializers.BooleanField(
+        help_text="False if no instance has ever reported the dependency's breaker."
+    )
 
 
 class DependentShape(serializers.Serializer[Any]):
     service = serializers.CharField(help_text="A service that checks the switch.")
     callers_total = serializers.IntegerField()
-    callers = DependentCallerShape(many=True, help_text="At most 50, the most critical first.")
+    callers = DependentCallerShape(
+        many=True, help_text="At most 50: those that were reported first, then the most critical."
+    )
 
 
 class PreviewShape(BlastRadiusShape):

@@ -110,15 +110,12 @@ def stopped_callers(blast: SwitchBlastRadius) -> str:
 
 
 @register.filter
-def join_callers(callers: Sequence[Mapping[str, str]]) -> SafeString:
-    """Return services that call another, with the criticality of grave calls: `a (high), b`."""
+def join_callers(callers: Sequence[Mapping[str, Any]]) -> SafeString:
+    """Return services that call another, with notes: `a (high), b (critical, no data yet)`."""
     return format_html_join(
         ", ",
         '<span class="user-text">{}</span>{}',
-        (
-            (Truncator(caller["service"]).chars(40), _mark_grave(caller["criticality"]))
-            for caller in callers
-        ),
+        ((Truncator(caller["service"]).chars(40), _caller_notes(caller)) for caller in callers),
     )
 
 
@@ -188,7 +185,8 @@ def _format_count(count: int, thing: str) -> str:
     return f"{count:,} {thing}{'' if count == 1 else 's'}"
 
 
-def _mark_grave(criticality: str) -> SafeString | str:
-    if criticality not in {"critical", "high"}:
-        return ""
-    return format_html(' <span class="quiet">({})</span>', criticality)
+def _caller_notes(caller: Mapping[str, Any]) -> SafeString | str:
+    """Return the criticality of grave calls, and whether the dependency was never reported."""
+    grave = [caller["criticality"]] if caller["criticality"] in {"critical", "high"} else []
+    notes = [*grave, *([] if caller["was_reported"] else ["no data yet"])]
+    return format_html(' <span class="quiet">({})</span>', ", ".join(notes)) if notes else ""

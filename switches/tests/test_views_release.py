@@ -323,8 +323,8 @@ class TestGateLists:
         of_slos = text(page(client.post(FEATURE, {**sent, "all-new": "samples"}, headers=PART)))
         of_breakers = text(page(client.post(FEATURE, {**sent, "all-new": "breaker"}, headers=PART)))
 
-        assert "mail-availability · Unknown" in of_slos
-        assert "mail → smtp · Not reported" in of_breakers
+        assert "mail-availability · No data yet" in of_slos
+        assert "mail → smtp · No data yet" in of_breakers
         assert "States in the lists: as of" in of_slos
 
     @pytest.mark.parametrize("button", [{"do": "check"}, {"mode": "ramp"}])

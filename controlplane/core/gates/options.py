@@ -14,6 +14,8 @@ from controlplane.core.registry import KindRegistry
 
 MAX_OPTIONS = 200
 """Maximum options of a list; above it, the editor offers a text field with suggestions."""
+NO_DATA_YET = "No data yet"
+"""State of an option that no service has ever reported."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +41,9 @@ class GateOption:
 
 @dataclass(frozen=True)
 class OptionList:
-    """A list of options: `noun` is one of them ("SLO"), `load` returns the first ones by name.
+    """A list of options: `noun` is one of them ("SLO"), `load` returns the first ones.
 
+    They are sorted by name, those without any data last.
     `find_existing` returns those of some names that exist; without it, any name is allowed.
     """
 
