@@ -48,7 +48,7 @@ def describe_leftovers(read: Callable[..., Rows] = read_rows) -> str:
     try:
         switches = [*read("switches", state="engaged"), *read("switches", state="ramping")]
     except OSError as error:
-        return f"the console can't be asked which switches are still engaged: {error}"
+        return f"the console did not say which switches are still engaged: {error}"
     if not switches:
         return ""
     releases = format_releases(switches)

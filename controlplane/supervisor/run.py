@@ -24,7 +24,7 @@ LATER_STOP_SECONDS = 3
 """Time for the plan's `later` processes to send their final reports to the console."""
 _STAND_IN_STOP_SECONDS = 6
 _STEP_AGAIN_SECONDS = 5
-_LAST_WORDS_SECONDS = 0.5
+_TERMINAL_DRAIN_SECONDS = 0.5
 _WRONG_SETTING = 2  # Exit code for an invalid setting, after which a retry is useless.
 
 
@@ -76,7 +76,7 @@ def run(
         except StopRequested:
             terminal.say("stopping")
     terminal.say("stopped")
-    terminal.drain(_LAST_WORDS_SECONDS)
+    terminal.drain(_TERMINAL_DRAIN_SECONDS)
     return 0
 
 

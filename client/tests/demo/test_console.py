@@ -65,11 +65,11 @@ def test_a_step_of_a_ramp_says_its_share() -> None:
     )
 
 
-def test_a_console_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreachable_console_is_said_to_be_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SWITCHGEAR_URL", "http://127.0.0.1:1")
 
     assert "its ramp can't be read" in console.describe_change(AGAIN)
-    assert "can't be asked which switches are still engaged" in console.describe_leftovers()
+    assert "did not say which switches are still engaged" in console.describe_leftovers()
 
 
 def test_leftovers_are_named_with_their_release_commands() -> None:

@@ -70,7 +70,7 @@ def test_an_slo_stands_on_enough_events_and_fails_on_enough_bad_ones(
     ("good", "expected"),
     [(998, "only 2 bad events; it fails at 3"), (999, "only 1 bad event; it fails at 3")],
 )
-def test_an_slo_that_passes_for_want_of_bad_events_says_so(good: int, expected: str) -> None:
+def test_slo_that_passes_because_bad_events_are_few_says_so(good: int, expected: str) -> None:
     answer = gate_kinds.evaluate(SLO, observe("fail", good=good, total=1000), NOW)
 
     assert answer.evidence["why"] == expected
