@@ -50,7 +50,8 @@ def report_causes(now: datetime) -> bool:
     slugs = {one.callee for one in found} | set(away)
     registered = Service.objects.in_bulk(slugs) if slugs else {}
     before = {one.what for one in services.load_causes()}
-    stopped = unhealthy.find_stopped(before - {one.name for one in found}, now)
+    missing = before - {one.name for one in found}
+    stopped = unhealthy.find_stopped(missing, now - services.HOLD_TIME)
     return services.report(find_causes(found, away, registered, before), now, ended=stopped)
 
 

@@ -20,26 +20,37 @@ from controlplane.core.threshold_metrics import (
 
 from .stopped import read_stopped
 
+_SUMS = """
+    sum(timeout) AS timeout, sum(rejected) AS rejected, sum(fallback) AS fallback,
+    sum(retry) AS retry, sum(success) + sum(failure) + sum(timeout) AS calls
+"""
 # Only dependencies beyond the limit, or with an open alert, are returned: few of many thousands.
-_RATES = """
+# Once calls end, a share may rise merely because earlier ones leave the window; so it must also be
+# beyond the limit in the window that ends with the last calls.
+_RATES = f"""
     SELECT caller, callee, owner, runbook_url, counted, base, calls, rejected FROM (
-        SELECT d.caller, d.callee, d.owner, d.runbook_url, {some} AS counted, {whole} AS base,
-               calls, rejected
+        SELECT d.*, {{some}} AS counted, {{whole}} AS base, calls, rejected, latest
         FROM (
-            SELECT dependency_id, sum(timeout) AS timeout, sum(rejected) AS rejected,
-                   sum(fallback) AS fallback, sum(retry) AS retry,
-                   sum(success) + sum(failure) + sum(timeout) AS calls
-            FROM breakers_minute WHERE minute > %(since)s AND minute <= %(now)s
+            SELECT dependency_id, max(minute) AS latest, {_SUMS}
+            FROM breakers_minute WHERE minute > %(now)s - %(window)s AND minute <= %(now)s
             GROUP BY dependency_id
         ) sums
         JOIN breakers_dependency d ON d.id = sums.dependency_id
         WHERE d.removed_at IS NULL
     ) share
     WHERE base > 0 AND (
-        counted {comparison} %(limit)s * base OR caller || %(arrow)s || callee = ANY(%(standing)s)
+        caller || %(arrow)s || callee = ANY(%(standing)s)
+        OR counted {{comparison}} %(limit)s * base AND EXISTS (
+            SELECT FROM (
+                SELECT {_SUMS} FROM breakers_minute
+                WHERE dependency_id = share.id AND minute > latest - %(window)s
+                  AND minute <= latest
+            ) last_window
+            WHERE {{some}} {{comparison}} %(limit)s * {{whole}}
+        )
     )
     ORDER BY caller, callee
-"""
+"""  # noqa: S608
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,7 @@ class RateMeasure:
         comparison = COMPARISONS[COMPARISONS.index(query.comparison)]
         statement = _RATES.format(some=self.name, whole=self.whole, comparison=comparison)
         values: dict[str, Any] = {
-            "since": now - query.window,
+            "window": query.window,
             "now": now,
             "limit": query.exact_limit,
             "arrow": names.ARROW,
@@ -69,7 +80,6 @@ class RateMeasure:
         }
         rows = fetch_all(statement, values)
         beyond = {names.dependency_name(caller, callee) for caller, callee, *_ in rows}
-        # Without new calls, the share may rise merely because earlier calls leave the window.
         stopped = read_stopped({*query.standing, *beyond}, now)
         yield from stopped.values()
         for caller, callee, owner, runbook, *sums in rows:

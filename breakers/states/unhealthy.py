@@ -13,7 +13,7 @@ from typing import Any
 from breakers import names
 from breakers.models import Service
 from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
-from controlplane.core.instances.exports import NO_FINAL_REPORT, PRESENT_BOOT, UNSTOPPED_BOOT
+from controlplane.core.instances.exports import UNSTOPPED_BOOT, find_stopped_services
 from controlplane.core.sql import fetch_all
 
 # The inner query reads the few breakers that are not closed from a partial index.
@@ -40,19 +40,6 @@ _LOOK = f"""
     LEFT JOIN breakers_service callee ON callee.slug = d.callee
     WHERE d.removed_at IS NULL
     GROUP BY d.id, callee.kind ORDER BY d.caller, d.callee
-"""  # noqa: S608
-# A dependency counts as stopped only by a final report; without any report, nothing is known.
-_STOPPED = f"""
-    SELECT d.caller || '->' || d.callee
-    FROM unnest(%(callers)s::text[], %(callees)s::text[]) AS wanted (caller, callee)
-    JOIN breakers_dependency d ON d.caller = wanted.caller AND d.callee = wanted.callee
-    WHERE EXISTS (
-        SELECT FROM breakers_breakerstate s JOIN {PRESENT_BOOT}
-        WHERE s.dependency_id = d.id AND NOT {NO_FINAL_REPORT}
-    ) AND NOT EXISTS (
-        SELECT FROM breakers_breakerstate s JOIN {UNSTOPPED_BOOT}
-        WHERE s.dependency_id = d.id AND i.reported_at >= %(gone)s
-    )
 """  # noqa: S608
 WEIGHTY_CRITICALITIES = ("critical", "high")
 
@@ -116,14 +103,11 @@ def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, Un
     return {row[0]: UnhealthyDependency(*row) for row in fetch_all(_LOOK, values)}
 
 
-def find_stopped(wanted: Collection[str], now: datetime) -> set[str]:
-    """Return those of the dependencies, given by name, whose instances all stopped cleanly."""
-    pairs = [pair for name in wanted if (pair := names.split_name(name))]
-    if not pairs:
-        return set()
-    values: dict[str, Any] = {
-        "callers": [caller for caller, _ in pairs],
-        "callees": [callee for _, callee in pairs],
-        "gone": now - GONE_AFTER,
-    }
-    return {name for (name,) in fetch_all(_STOPPED, values)}
+def find_stopped(wanted: Collection[str], before: datetime) -> set[str]:
+    """Return those of the dependencies, given by name, whose caller stopped before `before`.
+
+    All instances of the caller must have stopped cleanly.
+    """
+    callers = {name: pair[0] for name in wanted if (pair := names.split_name(name))}
+    stopped = find_stopped_services({*callers.values()}, before)
+    return {name for name, caller in callers.items() if caller in stopped}

@@ -110,32 +110,42 @@ def test_what_opened_since_it_was_asked_last_is_found_however_late_that_is():
     assert (len(list(lately)), len(list(late))) == (0, 1)
 
 
-def test_readings_end_when_all_instances_have_stopped_cleanly():
+def test_a_share_that_rises_only_because_calls_leave_the_window_is_not_beyond_the_limit():
     about = dependency()
-    transition(about, 1, "closed>open", NOW - 10 * SECOND)
+    minute(about, NOW - 4 * MINUTE, success=9900)
+    minute(about, NOW, timeout=50)
+
+    assert list(rates.TIMEOUTS.read(metric_query(), NOW + 2 * MINUTE)) == []
+    (reading,) = rates.TIMEOUTS.read(metric_query(standing=[ORACLE]), NOW + 2 * MINUTE)
+    assert reading.beyond
+    minute(about, NOW + 2 * MINUTE, timeout=50)
+    (reading,) = rates.TIMEOUTS.read(metric_query(), NOW + 2 * MINUTE)
+    assert reading.beyond
+
+
+@pytest.mark.parametrize("standing", [[ORACLE], []])
+def test_readings_end_when_the_caller_has_been_stopped_for_two_minutes(standing):
+    about = dependency()
+    transition(about, 1, "closed>open", NOW + 50 * SECOND)
     minute(about, NOW, success=50, timeout=50)
     reports("core/a1", "open", stopped=True)
-    reports("core/a2", "open")
-    running = read_all(standing=[ORACLE])
-    reports("core/a2", "open", stopped=True)
 
-    assert running == [("breaker_open", True, ""), ("timeout_rate", True, "")]
-    for standing in ([ORACLE], []):
-        assert read_all(standing) == [("breaker_open", None, ENDED), ("timeout_rate", None, ENDED)]
-
-
-def test_a_crash_of_all_instances_ends_no_reading():
-    about = dependency()
-    minute(about, NOW, success=50, timeout=50)
-    reports("core/a1", "open", at=NOW - MINUTE)
-
-    assert read_all() == [("breaker_open", True, ""), ("timeout_rate", True, "")]
+    assert read_all(standing, NOW + 2 * MINUTE) == [
+        ("breaker_open", True, ""),
+        ("timeout_rate", True, ""),
+    ]
+    assert read_all(standing, NOW + 2 * MINUTE + SECOND) == [
+        ("breaker_open", None, ENDED),
+        ("timeout_rate", None, ENDED),
+    ]
 
 
-def read_all(standing=()):
+def read_all(standing, now):
     """Return metric, beyond and ended of the readings of open breakers and of timeouts."""
-    opened = openings.read_open_breakers(MetricQuery("count", ">", 0, standing=standing), NOW)
-    late = rates.TIMEOUTS.read(metric_query(standing=standing), NOW)
+    since = NOW - MINUTE
+    query = MetricQuery("count", ">", 0, since=since, standing=standing)
+    opened = openings.read_open_breakers(query, now)
+    late = rates.TIMEOUTS.read(metric_query(standing=standing), now)
     return [("breaker_open", one.beyond, one.ended) for one in opened] + [
         ("timeout_rate", one.beyond, one.ended) for one in late
     ]

@@ -3,6 +3,7 @@
 import pytest
 
 from breakers.readings import openings
+from breakers.readings.stopped import ENDED
 from controlplane.core.models import Instance, Tick
 from controlplane.core.outbox import renderer
 from slo.alerts import lifecycle
@@ -170,6 +171,41 @@ def test_silence_ends_no_alarm_until_it_has_lasted_five_minutes():
 
     assert done == [0, 0, 0, 0]
     assert after == 1
+
+
+def test_clean_restarts_of_the_only_instance_are_one_alarm():
+    dependency()
+    for number in range(4):
+        at = NOW + number * MINUTE
+        reports(f"core/a{number}", "open", at=at)
+        look(at)
+        reports(f"core/a{number}", "open", at=at + 10 * SECOND, stopped=True)
+        look(at + 10 * SECOND)
+
+    assert (Alert.objects.count(), standing()) == (1, {("breaker_open", ORACLE)})
+    assert len(list_outbox_messages("slo.alert")) == 1
+
+
+def test_an_alarm_ends_when_its_caller_has_been_stopped_for_two_minutes():
+    dependency()
+    reports("core/a1", "open")
+    look(NOW)
+    reports("core/a1", "open", stopped=True)
+
+    look(NOW + 10 * MINUTE)  # The console was off meanwhile.
+
+    assert Alert.objects.get().resolved_because == ENDED
+
+
+def test_a_short_job_whose_calls_all_time_out_is_an_alarm():
+    about = dependency()
+    minute(about, timeout=100)
+    transition(about, 1, "closed>open", NOW)
+    reports("core/a1", "open", stopped=True)
+
+    look(NOW + 10 * SECOND)
+
+    assert standing() == {("breaker_open", ORACLE), ("timeout_rate", ORACLE)}
 
 
 def test_one_who_is_silent_begins_no_alarm():

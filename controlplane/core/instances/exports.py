@@ -7,10 +7,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from controlplane.core.canonical import timestamp
-from controlplane.core.freshness import INSTANCE_CADENCE
+from controlplane.core.freshness import GONE_AFTER, INSTANCE_CADENCE
 from controlplane.core.sql import fetch_all
 
-from .queries import NOT_STOPPED, Head
+from .queries import NOT_STOPPED, STOPPED, Head
 
 _REQUESTED_SWITCHES = """
     SELECT DISTINCT switch, service FROM (
@@ -65,6 +65,16 @@ _ALL_REPORTING = f"""
     SELECT id FROM core_instance i
     WHERE heard_at >= %s AND {NOT_STOPPED} AND NOT starts_with(id, %s)
     ORDER BY id LIMIT %s
+"""  # noqa: S608
+# An instance that was silent for long when the others stopped does not contradict.
+_STOPPED_SERVICES = f"""
+    SELECT service FROM (
+        SELECT service, max(stopped_at) FILTER (WHERE {STOPPED}) AS stopped_at,
+               max(heard_at) FILTER (WHERE {NOT_STOPPED}) AS heard_at
+        FROM core_instance i WHERE service = ANY(%(services)s) GROUP BY service
+    ) found
+    WHERE stopped_at < %(before)s
+      AND (heard_at IS NULL OR heard_at < stopped_at - %(gone_after)s)
 """  # noqa: S608
 _STATUSES = f"""
     SELECT i.id,
@@ -134,6 +144,17 @@ def load_switches_checked_together(switch_id: str, since: datetime) -> set[str]:
 def load_counted_slos(since: datetime) -> list[CountedSlo]:
     """Return the SLOs whose event counts were reported since `since`, once per reporting token."""
     return [CountedSlo(*row) for row in fetch_all(_COUNTED_SLOS, [since])]
+
+
+def find_stopped_services(services: Collection[str], before: datetime) -> set[str]:
+    """Return those of the services whose instances all stopped cleanly, the last before `before`.
+
+    Instances that had been silent for 5 minutes by then are ignored.
+    """
+    if not services:
+        return set()
+    parameters = {"services": [*services], "before": before, "gone_after": GONE_AFTER}
+    return {service for (service,) in fetch_all(_STOPPED_SERVICES, parameters)}
 
 
 def list_reporting_instances(

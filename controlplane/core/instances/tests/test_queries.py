@@ -11,7 +11,7 @@ from django.db import connection
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from controlplane.core.instances import queries, rates
+from controlplane.core.instances import exports, queries, rates
 from controlplane.core.instances.queries import CheckingInstances, Delays, Head, PublishedChange
 from controlplane.core.models import Acknowledgement, Instance
 
@@ -323,3 +323,38 @@ def test_ten_thousand_instances_are_answered_in_reasonable_time() -> None:
     assert len(one) == len(any_) == 200
     assert delays["segment:s7"] == Delays(5 + 4_999, 5 + 9_899, 10_000)
     assert took < 20
+
+
+@pytest.mark.parametrize(
+    ("another", "is_stopped"),
+    [
+        (None, True),
+        ({"heard_at": 5, "stopped_at": 5}, True),
+        ({"heard_at": 400}, True),  # Silent for five minutes when the others stopped.
+        ({"heard_at": 300}, False),
+        ({"heard_at": 0}, False),
+        ({"heard_at": 10, "stopped_at": 20}, False),  # Polls again.
+        ({"heard_at": 0, "service": "b"}, True),
+        ({"heard_at": None}, True),
+    ],
+)
+def test_a_service_has_stopped_if_all_its_instances_did(another, is_stopped) -> None:
+    """Numbers are seconds before the time of the query, or a minute earlier."""
+
+    def instance(id: str, service: str = "a", **ago: int | None) -> None:
+        times = {
+            name: None if seconds is None else NOW - timedelta(seconds=60 + seconds)
+            for name, seconds in ago.items()
+        }
+        Instance.objects.create(id=id, service=service, **times)
+
+    instance("a/1", heard_at=10, stopped_at=10)
+    if another is not None:
+        instance("a/2", **another)
+
+    minute = timedelta(minutes=1)
+    assert exports.find_stopped_services(["a", "c"], NOW - minute) == (
+        {"a"} if is_stopped else set()
+    )
+    assert exports.find_stopped_services(["a"], NOW - 2 * minute) == set()
+    assert exports.find_stopped_services([], NOW) == set()
