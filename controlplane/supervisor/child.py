@@ -13,7 +13,7 @@ from pathlib import Path
 from controlplane.supervisor import lifeline
 from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.identity import ServiceUser
-from controlplane.supervisor.output import Lines
+from controlplane.supervisor.output import Lines, make_printable
 
 FIRST_DELAY_SECONDS = 0.1
 MAX_DELAY_SECONDS = 5.0
@@ -32,10 +32,10 @@ class ChildSpec:
     `prepare` is called before every start and must not block. If it returns False, it is called
     again later. `repair` is called after each death, and may return a process to run before the
     restart. A run survives the deaths of `optional` children. `stdin` is the content of standard
-    input. Output goes to the terminal, or to the file `log`, of which the terminal shows only the
-    errors. With `keeps_stdout`, standard output is stored. The kernel sends
-    `orphan_signal` if the supervisor is killed. An `attached` process shares the supervisor's
-    terminal and process group.
+    input. Output goes to the terminal, or to the file `log`; then the terminal shows only errors
+    and the lines that could not be written to the file. With `keeps_stdout`, standard output is
+    stored. The kernel sends `orphan_signal` if the supervisor is killed. An `attached` process
+    shares the supervisor's terminal and process group.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Restarts:
 class Child:
     """A supervised child process; each restart runs its `spec` in a new process."""
 
-    def __init__(self, spec: ChildSpec, write_line: Callable[[bytes], None]) -> None:
+    def __init__(self, spec: ChildSpec, write_line: Callable[[bytes], bool]) -> None:
         self.spec = spec
         self.restarts = Restarts()
         self.pid: int | None = None
@@ -88,6 +88,7 @@ class Child:
         self.repairing: Child | None = None
         self.tail: deque[bytes] = deque(maxlen=_TAIL_LINES)
         self.stdout = b""
+        self.has_lost_lines = False
         self.streams: dict[int, Callable[[bytes], None]] = {}
         self._lines: list[Lines] = []
         self._write_line = write_line
@@ -101,6 +102,7 @@ class Child:
         """Start a process for the child; raise `CannotRun` if it can't be executed."""
         self.start_at, self.exit_code, self.started_at = None, None, now
         self.tail.clear()
+        self.has_lost_lines = False
         try:
             self._process = self._spawn()
         except (OSError, subprocess.SubprocessError) as error:
@@ -163,8 +165,8 @@ class Child:
 
     def format_tail(self) -> str:
         """Return the last lines of the output, formatted for the end of an error message."""
-        lines = [line.decode(errors="replace") for line in self.tail]
-        return "".join(f"\n    {line}" for line in lines) or " It printed nothing."
+        lines = "".join(f"\n    {make_printable(line)}" for line in self.tail)
+        return lines or " It printed nothing."
 
     def _spawn(self) -> "subprocess.Popen[bytes]":
         spec = self.spec
@@ -203,7 +205,7 @@ class Child:
     def _handle_lines(self, lines: list[bytes]) -> None:
         self.tail.extend(lines)
         for line in lines:
-            self._write_line(line)
+            self.has_lost_lines |= not self._write_line(line)
 
 
 def _open_input(ends: contextlib.ExitStack, content: bytes | None) -> int:

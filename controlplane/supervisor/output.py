@@ -25,13 +25,21 @@ def find_error(line: bytes) -> bytes | None:
         return None
     try:
         record = json.loads(line)
-    except ValueError:  # It was cut, because its traceback is long.
+    except (ValueError, RecursionError):  # Mostly a line that was cut, because it is long.
         return line[:_ERROR_CHARACTERS]
-    if record.get("level") not in {"error", "critical"}:
+    if not isinstance(record, dict) or str(record.get("level")) not in {"error", "critical"}:
         return None
-    causes = str(record.get("exception", "")).splitlines()[-1:]
+    causes = str(record.get("exception") or "").splitlines()[-1:]
     text = ": ".join([*str(record.get("event", "")).splitlines()[:1], *causes])
     return f"{record['level']}: {text[:_ERROR_CHARACTERS]}".encode(errors="replace")
+
+
+def make_printable(line: bytes) -> str:
+    """Return the text of a line without characters that control a terminal."""
+    text = line.decode(errors="replace")
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
 class Lines:
@@ -74,15 +82,16 @@ class Terminal:
         """Queue a block of text, which is printed unchanged, without prefixes."""
         self._queue.append(block.encode(errors="replace"))
 
-    def pass_on(self, name: str, line: bytes) -> None:
-        """Queue a line of the child `name`; drop it if too many lines are queued."""
+    def pass_on(self, name: str, line: bytes) -> bool:
+        """Queue a line of the child `name`; drop it and return False if too many are queued."""
         if len(self._queue) >= _LINES_WAITING:
             self._dropped += 1
-            return
+            return False
         if self._dropped:
             self.say(f"{self._dropped} lines were dropped: the reader is gone or the disk is full")
             self._dropped = 0
-        self._queue.append(f"{name:<10} | ".encode() + line + b"\n")
+        self._queue.append(f"{name:<10} | {make_printable(line)}\n".encode())
+        return True
 
     def write_waiting(self) -> None:
         """Write as many of the queued lines as the terminal accepts now."""
@@ -133,14 +142,20 @@ class RotatingFile:
         self._file: BinaryIO | None = None
         self._lost = 0
 
-    def write_line(self, line: bytes) -> None:
+    def write_line(self, line: bytes) -> bool:
+        """Write a line; return False if it is lost."""
         try:
             self._write(line + b"\n")
         except OSError as error:
             self.close()
             if not self._lost:
-                self._say(f"{self._path.name} can't be written: {error.strerror}")
+                self._say(
+                    f"{self._path.name} can't be written: {error.strerror}."
+                    " Until it can, its lines appear here."
+                )
             self._lost += 1
+            return False
+        return True
 
     def close(self) -> None:
         file, self._file = self._file, None

@@ -215,7 +215,8 @@ class Tree:
         now = time.monotonic()
         delay = child.restarts.delay_seconds(now - child.started_at)
         name, deaths = child.spec.name, child.restarts.quick_in_a_row
-        where = f"; its output is in {child.spec.log}" if child.spec.log else ""
+        is_logged = child.tail and not child.has_lost_lines
+        where = f"; its output is in {child.spec.log}" if child.spec.log and is_logged else ""
         if child.restarts.is_failing:
             why = (
                 f"{name} stopped {deaths} times in a row within {QUICK_DEATH_SECONDS:g} s of its"
@@ -235,13 +236,15 @@ class Tree:
     def _new(self, spec: ChildSpec) -> Child:
         if spec.log is not None:
             log = self._logs.setdefault(spec.log, RotatingFile(spec.log, say=self.terminal.say))
-            return Child(spec, partial(self._write_log, spec.name, log))
+            return Child(spec, partial(self._write_log, spec, log))
         return Child(spec, partial(self.terminal.pass_on, spec.name))
 
-    def _write_log(self, name: str, log: RotatingFile, line: bytes) -> None:
-        log.write_line(line)
-        if error := find_error(line):
-            self.terminal.pass_on(name, error)
+    def _write_log(self, spec: ChildSpec, log: RotatingFile, line: bytes) -> bool:
+        is_written = log.write_line(line)
+        shown = find_error(line) if is_written else line
+        if shown is not None:
+            self.terminal.pass_on(spec.name, shown)
+        return is_written
 
     def _note_signal(self, signum: int, _frame: FrameType | None) -> None:
         self.stop_signal = self.stop_signal or signum

@@ -5,9 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.output import Lines, RotatingFile, Terminal, find_error
 
 CUT = b'{"event": "task.failed", "level": "error", "exception": "Traceback'
+DEEP = b'{"level": "error", "seen": ' + b"[" * 8_000
 
 
 def test_lines_are_put_together_from_chunks() -> None:
@@ -31,6 +33,9 @@ def test_lines_are_put_together_from_chunks() -> None:
             b"error: task.failed: KeyError: 1",
         ),
         (CUT, CUT),
+        (DEEP, DEEP[:300]),
+        (b'[{"level": "error", "event": "x"}]', None),
+        (b'{"x": {"level": "error"}, "level": ["a"]}', None),
     ],
 )
 def test_only_errors_of_a_log_are_shown_in_the_terminal(line: bytes, error: bytes | None) -> None:
@@ -55,6 +60,29 @@ def test_a_terminal_that_reads_gets_every_line_with_its_name() -> None:
     terminal.write_waiting()
 
     assert os.read(read_end, 1000).decode() == "switchgear | up\nweb        | ça va\n"
+
+
+def test_a_child_cannot_control_the_terminal() -> None:
+    read_end, write_end = os.pipe()
+    terminal = Terminal(write_end)
+    error = find_error(b'{"event": "x", "level": "error", "exception": "E: \\u001b[2J\\u009b1A"}')
+    assert error is not None
+
+    terminal.pass_on("web", error)
+    terminal.pass_on("web", b"\tat \x1b]0;title\x07 \xff")
+    terminal.write_waiting()
+
+    assert os.read(read_end, 1000).decode().splitlines() == [
+        "web        | error: x: E: ?[2J?1A",
+        "web        |  at ?]0;title? \ufffd",
+    ]
+
+
+def test_the_last_lines_of_a_child_cannot_control_the_terminal() -> None:
+    child = Child(ChildSpec("beat", (), {}, Path("/")), lambda _line: True)
+    child.tail.append(b"ValueError: \x1b[2J")
+
+    assert child.format_tail() == "\n    ValueError: ?[2J"
 
 
 def test_a_terminal_that_does_not_read_blocks_nobody_and_drops_lines() -> None:
@@ -112,13 +140,15 @@ def test_a_full_disk_costs_lines_of_a_log_and_is_said_once(tmp_path: Path) -> No
     messages: list[str] = []
     log = RotatingFile(path, say=messages.append)
 
-    log.write_line(b"one")
-    log.write_line(b"two")
+    written = [log.write_line(line) for line in (b"one", b"two")]
     path.unlink()
-    log.write_line(b"three")
+    written.append(log.write_line(b"three"))
     log.close()
 
-    assert messages == ["postgres.log can't be written: No space left on device"]
+    assert written == [False, False, True]
+    assert messages == [
+        "postgres.log can't be written: No space left on device. Until it can, its lines appear here."
+    ]
     assert path.read_text() == "2 lines could not be written\nthree\n"
 
 

@@ -139,6 +139,23 @@ def test_errors_and_deaths_of_a_logged_child_reach_the_terminal(tmp_path: Path) 
     assert "worker.ready" in log.read_text()
 
 
+def test_lines_that_a_log_file_cannot_take_appear_in_the_terminal(tmp_path: Path) -> None:
+    logging = "import time; print('last words', flush=True); time.sleep(2); raise SystemExit('gone')"
+    log = tmp_path / "data" / "log" / "console.log"
+    log.parent.mkdir(parents=True)
+    log.symlink_to("/dev/full")
+
+    with start(
+        tmp_path / "data", stand_ins={"logged-worker": logging}, environment=OUTSIDE_SERVICES
+    ) as run:
+        run.wait_for("logged-worker stopped (exit code 1); restarting it in 0.1 s")
+        run.end()
+
+    assert "logged-worker | last words" in run.lines
+    assert "logged-worker | gone" in run.lines
+    assert "its output is in" not in run.output
+
+
 def test_what_a_child_started_ends_with_it_even_in_a_session_of_its_own(tmp_path: Path) -> None:
     parent = (
         "import subprocess, sys, time;"
