@@ -11,6 +11,14 @@ _chain: list[Any] = [
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+
+
+def _put_level_first(_logger: Any, _method: str, event: dict[str, Any]) -> dict[str, Any]:
+    """Begin with level and event, which a reader then also finds in a line that was cut."""
+    first = {name: event[name] for name in ("level", "event") if name in event}
+    return first | event
+
+
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
@@ -21,6 +29,7 @@ LOGGING = {
             "processors": [
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
+                _put_level_first,
                 structlog.processors.JSONRenderer(),
             ],
         },

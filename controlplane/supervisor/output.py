@@ -42,6 +42,10 @@ def make_printable(line: bytes) -> str:
     return "".join(c if c.isprintable() else " " if c.isspace() else "?" for c in text)
 
 
+def add_name(name: str, line: bytes) -> bytes:
+    return f"{name:<10} | ".encode() + line
+
+
 class Lines:
     """Splits a child's output into lines, each of a limited length."""
 
@@ -90,7 +94,7 @@ class Terminal:
         if self._dropped:
             self.say(f"{self._dropped} lines were dropped: the reader is gone or the disk is full")
             self._dropped = 0
-        self._queue.append(f"{name:<10} | {make_printable(line)}\n".encode())
+        self._queue.append(add_name(name, f"{make_printable(line)}\n".encode()))
         return True
 
     def write_waiting(self) -> None:

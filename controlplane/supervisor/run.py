@@ -8,7 +8,14 @@ from pathlib import Path
 
 from controlplane import environment
 from controlplane.environment import Environment
-from controlplane.supervisor import application, identity, layout, ports, service_processes
+from controlplane.supervisor import (
+    application,
+    identity,
+    layout,
+    ports,
+    redis,
+    service_processes,
+)
 from controlplane.supervisor.application import RunPlan
 from controlplane.supervisor.child import Child, ChildSpec
 from controlplane.supervisor.failure import CannotRun, StopRequested
@@ -50,7 +57,7 @@ def run(
         home = place.data
         if not given["DATABASE_URL"]:
             home = stack.enter_context(identity.cluster_home(place.data))
-        terminal.say(f"starting {_describe_start(given)}")
+        terminal.say(f"starting {describe_start(given)}")
         services = Services()
         stack.callback(services.stop, tree)
         processes: list[Child] = []
@@ -80,9 +87,11 @@ def run(
     return 0
 
 
-def _describe_start(given: Mapping[str, str]) -> str:
-    embedded = {"PostgreSQL": "DATABASE_URL", "Redis": "REDIS_URL"}
-    names = [name for name, variable in embedded.items() if not given[variable]]
+def describe_start(given: Mapping[str, str]) -> str:
+    """Return what a run starts, if `given` has the addresses of external servers."""
+    names = [] if given["DATABASE_URL"] else ["PostgreSQL"]
+    if not given["REDIS_URL"] and redis.find_program() is not None:
+        names.append("Redis")
     return " and ".join(filter(None, [", ".join(names), "the console"]))
 
 

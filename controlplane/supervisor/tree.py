@@ -19,7 +19,7 @@ from controlplane.supervisor.child import (
     ChildSpec,
 )
 from controlplane.supervisor.failure import CannotRun, StopRequested
-from controlplane.supervisor.output import RotatingFile, Terminal, find_error
+from controlplane.supervisor.output import RotatingFile, Terminal, add_name, find_error
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _IDLE_SECONDS = 1.0
@@ -240,7 +240,9 @@ class Tree:
         return Child(spec, partial(self.terminal.pass_on, spec.name))
 
     def _write_log(self, spec: ChildSpec, log: RotatingFile, line: bytes) -> bool:
-        is_written = log.write_line(line)
+        is_shared = spec.log is not None and spec.log.stem != spec.name
+        needs_name = is_shared and not line.startswith(b"{")  # JSON remains JSON.
+        is_written = log.write_line(add_name(spec.name, line) if needs_name else line)
         shown = find_error(line) if is_written else line
         if shown is not None:
             self.terminal.pass_on(spec.name, shown)

@@ -122,7 +122,7 @@ def test_the_terminal_tells_what_starts_and_when_all_has_stopped(tmp_path: Path)
 
 def test_errors_and_deaths_of_a_logged_child_reach_the_terminal(tmp_path: Path) -> None:
     logging = (
-        """print('{"event": "worker.ready", "level": "info"}');"""
+        """print('{"event": "worker.ready", "level": "info"}'); print('plain');"""
         """print('{"event": "outbox.stuck", "level": "error"}', flush=True);"""
         "import sys, time; time.sleep(2); sys.exit(3)"
     )
@@ -136,7 +136,10 @@ def test_errors_and_deaths_of_a_logged_child_reach_the_terminal(tmp_path: Path) 
 
     assert "logged-worker | error: outbox.stuck" in run.lines
     assert "worker.ready" not in run.output
-    assert "worker.ready" in log.read_text()
+    assert log.read_text().splitlines()[:2] == [
+        '{"event": "worker.ready", "level": "info"}',
+        "logged-worker | plain",
+    ]
 
 
 def test_lines_that_a_log_file_cannot_take_appear_in_the_terminal(tmp_path: Path) -> None:

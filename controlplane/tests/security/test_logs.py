@@ -6,6 +6,7 @@ from urllib.parse import quote
 
 import orjson
 import pytest
+import structlog
 from django.conf import settings
 from django.test import Client
 
@@ -44,6 +45,12 @@ def test_a_request_that_forges_lines_writes_one_object_a_line(lines):
     for line in lines:
         assert isinstance(orjson.loads(line), dict)
         assert not any(ord(letter) < 32 or ord(letter) == 127 for letter in line), line
+
+
+def test_level_and_event_begin_a_line_even_if_it_is_long(lines):
+    structlog.get_logger("tests").error("import.failed", document="x" * 9_000)
+
+    assert lines[0].startswith('{"level": "error", "event": "import.failed", ')
 
 
 @pytest.mark.django_db
