@@ -3,29 +3,40 @@
 import json
 import os
 import shlex
-import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 from demo import world
 from switchgear import Change
+from switchgear.console.address import Address
+from switchgear.console.errors import RequestFailed
+from switchgear.console.transport import Connection
 
-READ_SECONDS = 1.5
+READ_SECONDS = 0.8
+"""Limit of one response; the supervisor waits three seconds for core and its final report."""
 REASON = "The demo is over"
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 def read_rows(path: str, **filters: str) -> Rows:
-    """Return the first page of a list in the console's API; raise :class:`OSError` without one."""
-    request = urllib.request.Request(  # noqa: S310
-        f"{os.environ['SWITCHGEAR_URL']}/api/v1/{path}/?{urlencode(filters)}",
-        headers={"Authorization": f"Bearer {world.read_token()}"},
-    )
-    with urllib.request.urlopen(request, timeout=READ_SECONDS) as response:  # noqa: S310
-        rows: Rows = json.load(response)["results"]
-    return rows
+    """Return the first page of a list in the console's API.
+
+    Raise :class:`RequestFailed` if it is not there within `READ_SECONDS`, :class:`OSError` without
+    a token.
+    """
+    address = Address.parse(os.environ["SWITCHGEAR_URL"])
+    connection = Connection(address, world.read_token())
+    try:
+        response = connection.request(
+            "GET", f"/api/v1/{path}/?{urlencode(filters)}", seconds=READ_SECONDS
+        )
+        return [dict(row) for row in json.loads(response.expect(200).body)["results"]]
+    except (ValueError, RecursionError, LookupError, TypeError) as error:
+        raise RequestFailed("the response is not a list of the console's API") from error
+    finally:
+        connection.close()
 
 
 def describe_change(change: Change, read: Callable[..., Rows] = read_rows) -> str:
@@ -35,7 +46,7 @@ def describe_change(change: Change, read: Callable[..., Rows] = read_rows) -> st
     if change.before == "ramping" and change.after == "engaged":
         try:
             ramps = read("ramps", switch=change.switch)[:1]
-        except OSError as error:
+        except (OSError, RequestFailed) as error:
             return f"{change.switch} is engaged again; its ramp can't be read: {error}"
         if ramps and ramps[0]["compensated_at"]:
             why = ramps[0]["error"]  # Such as "A gate failed: …".
@@ -47,7 +58,7 @@ def describe_leftovers(read: Callable[..., Rows] = read_rows) -> str:
     """Return lines about the switches that stay engaged or ramping; empty if there are none."""
     try:
         switches = [*read("switches", state="engaged"), *read("switches", state="ramping")]
-    except OSError as error:
+    except (OSError, RequestFailed) as error:
         return f"the console did not say which switches are still engaged: {error}"
     if not switches:
         return ""

@@ -127,8 +127,8 @@ def main() -> None:
             ("POST", "/"): pages.change,
         }
         serve(FaultyService(routes, faults), ports["core"])
-        if leftovers := console.describe_leftovers():
-            log.info("%s", leftovers)
+    if leftovers := console.describe_leftovers():  # After the client's final report.
+        log.info("%s", leftovers)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,20 @@
 """Sentences about switches and ramps, from a console that is a real local HTTP server."""
 
+import contextlib
+import socket
+import threading
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from demo import console
+from demo import console, core, world
 from demo.faults import Faults
 from demo.http_service import FaultyService, ServiceResponse, run_service
 from switchgear import Change
+from switchgear.testing import Console
 
 SWITCH = "feature:nl2sql"
 AGAIN = Change(SWITCH, "ramping", "engaged", "Wrong figures", 0.0, 7)
@@ -70,6 +75,81 @@ def test_unreachable_console_is_said_to_be_the_reason(monkeypatch: pytest.Monkey
 
     assert "its ramp can't be read" in console.describe_change(AGAIN)
     assert "did not say which switches are still engaged" in console.describe_leftovers()
+
+
+@pytest.fixture
+def answer(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[bytes]]:
+    """The pieces of the response that a broken console sends, half a second apart."""
+    pieces: list[bytes] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        monkeypatch.setenv("SWITCHGEAR_URL", f"http://127.0.0.1:{server.getsockname()[1]}")
+
+        def serve() -> None:
+            with contextlib.suppress(OSError):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(10_000)
+                    for piece in pieces:
+                        connection.sendall(piece)
+                        time.sleep(0.5)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield pieces
+        server.close()
+        thread.join(10)
+
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "body", [b"<html>", b'{"detail": "x"}', b"[]", b'{"results": 1}', b'{"results": [']
+)
+def test_unusable_response_is_said_to_be_the_reason(answer: list[bytes], body: bytes) -> None:
+    answer.append(HEAD % len(body) + body)
+
+    assert (
+        console.describe_leftovers() == "the console did not say which switches are still engaged:"
+        " the response is not a list of the console's API"
+    )
+
+
+def test_incomplete_response_is_said_to_be_the_reason(answer: list[bytes]) -> None:
+    answer.append(HEAD % 50 + b'{"results": ')
+
+    assert (
+        "engaged again; its ramp can't be read: the response is incomplete"
+        in console.describe_change(AGAIN)
+    )
+
+
+def test_response_that_arrives_in_drops_is_not_awaited(answer: list[bytes]) -> None:
+    answer.append(HEAD % 15)
+    answer.extend(bytes([byte]) for byte in b'{"results": []}')
+    began = time.monotonic()
+
+    lines = console.describe_leftovers()
+
+    assert time.monotonic() - began < 3
+    assert lines.endswith("still engaged: no response in time")
+
+
+def test_core_sends_its_final_report_before_it_asks_for_leftovers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    gear = Console().client(service="core")
+    monkeypatch.setenv("REDIS_URL", "redis://127.0.0.1:1/0")
+    for name in world.SERVICES:
+        monkeypatch.setenv(f"DEMO_{name.upper()}_PORT", "1")
+    monkeypatch.setattr(world, "connect", lambda _: gear)
+    monkeypatch.setattr(core, "serve", lambda *_: None)
+    was_closed = []
+    monkeypatch.setattr(console, "describe_leftovers", lambda: was_closed.append(gear._closed))
+
+    core.main()
+
+    assert was_closed == [True]
 
 
 def test_leftovers_are_named_with_their_release_commands() -> None:

@@ -147,7 +147,8 @@ def test_a_full_disk_costs_lines_of_a_log_and_is_said_once(tmp_path: Path) -> No
 
     assert written == [False, False, True]
     assert messages == [
-        "postgres.log can't be written: No space left on device. Until it can, its lines appear here."
+        "postgres.log can't be written: No space left on device."
+        " Until it can, its lines appear here."
     ]
     assert path.read_text() == "2 lines could not be written\nthree\n"
 

@@ -143,7 +143,9 @@ def test_errors_and_deaths_of_a_logged_child_reach_the_terminal(tmp_path: Path) 
 
 
 def test_lines_that_a_log_file_cannot_take_appear_in_the_terminal(tmp_path: Path) -> None:
-    logging = "import time; print('last words', flush=True); time.sleep(2); raise SystemExit('gone')"
+    logging = (
+        "import time; print('last words', flush=True); time.sleep(2); raise SystemExit('gone')"
+    )
     log = tmp_path / "data" / "log" / "console.log"
     log.parent.mkdir(parents=True)
     log.symlink_to("/dev/full")
