@@ -33,12 +33,13 @@ _BEGIN = """only => { window.judged = (async () => {
     why: (node.any.concat(node.all, node.none)[0] || {message: one.help}).message})));
 })() }"""
 _END = "() => window.judged"
-# What is folded is not judged: some of it is opened, and rows of one list are alike. A sticky foot
-# covers a part of whatever is scrolled under it, which axe takes for a small target.
+# What is folded is not judged: some of it is opened, and rows of one list are alike. The sticky
+# foot of an open dialog covers a part of what is scrolled under it: small targets to axe.
 _UNFOLD = """() => {
   [...document.querySelectorAll("#main details:not([open])")].slice(0, 4)
     .forEach(one => { one.open = true });
-  document.querySelectorAll(".form-foot").forEach(one => { one.style.position = "static" });
+  document.querySelectorAll("dialog[open] .form-foot")
+    .forEach(one => { one.style.position = "static" });
 }"""
 _SCRIPT = SOURCE.read_text() if SOURCE.exists() else ""
 Faults = dict[str, list[str]]
