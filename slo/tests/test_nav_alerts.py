@@ -58,6 +58,18 @@ def test_page_and_navigation_show_the_same_number_as_the_list():
     assert Tags(html).having("a", href="/alerts/", aria_current="page")
 
 
+@pytest.mark.parametrize(
+    ("alerts", "expected"), [(1, "It is acknowledged."), (2, "All are acknowledged.")]
+)
+def test_page_says_that_all_open_alerts_are_acknowledged(alerts, expected):
+    for _ in range(alerts):
+        create_alert("warning", acknowledged_at=db_now())
+
+    page_text = text(page(browser_as("viewer").get("/alerts/")))
+
+    assert f"warning{'s' if alerts > 1 else ''}. {expected}" in page_text
+
+
 def test_they_are_counted_where_they_are_in_one_question():
     create_alert("warning")
 

@@ -100,6 +100,11 @@ class DeliveryRow:
         return BADGES.get(state, BADGES["pending"])
 
     @property
+    def about(self) -> str:
+        """The message's subject as screens show it: of a dependency, its name `core → oracle`."""
+        return self.message.subject.removeprefix("dependency:").replace("->", " → ")
+
+    @property
     def page(self) -> str:
         """The path of the page about the message's subject; empty if there is none."""
         path = local_path(self.notice.path)

@@ -199,3 +199,13 @@ def test_a_superseded_message_is_shown_as_such_and_can_be_filtered(operator):
         assert count_deliveries(text) == 1
         assert "<span>Superseded</span>" in text
         assert "not sent: message 9 has the newer state" in text
+
+
+@pytest.mark.parametrize(
+    ("subject", "shown"),
+    [("dependency:core->oracle", "core → oracle"), ("segment:finance", "segment:finance")],
+)
+def test_subject_of_a_message_is_named_as_screens_name_it(operator, subject, shown):
+    create_message(subject=subject)
+
+    assert f'about <span class="mono">{shown}</span>' in html(operator)
