@@ -142,16 +142,22 @@ def show_refusal(
 
 
 def respond_done(
-    request: PersonRequest, message: str, url: str, *, shown_on: Collection[str] = ()
+    request: PersonRequest,
+    message: str,
+    url: str,
+    *,
+    shown_on: Collection[str] = (),
+    waits: bool = False,
 ) -> HttpResponse:
     """Respond to a successful change with a message.
 
     An htmx request gets it as a client-side event, another one as a redirect to `url`. The pages
     with the paths `shown_on` show the result themselves, so there the message is only read out.
+    `waits` is True if the change is only requested and waits for approval.
     """
     if request.htmx:
         is_shown = bool(shown_on) and urlsplit(request.htmx.current_url or "").path in shown_on
-        detail = {"message": message, "shown": is_shown}
+        detail = {"message": message, "shown": is_shown, "waits": waits}
         return trigger_client_event(HttpResponse(status=204), "switchgear:done", detail)
     messages.success(request, message)
     return redirect(url)

@@ -187,12 +187,19 @@ document.addEventListener("htmx:afterSwap", (event) => {
 
 dialog.addEventListener("close", showUndo);
 
-// After an undo by any button, or a release, remove the offer.
+/** @param {XMLHttpRequest} xhr */
+function waitsForApproval(xhr) {
+  const events = JSON.parse(xhr.getResponseHeader("HX-Trigger") ?? "{}");
+  return Boolean(events["switchgear:done"]?.waits);
+}
+
+// After an undo by any button, or a release, remove the offer. A request for approval leaves it.
 document.addEventListener("htmx:afterRequest", (event) => {
   const { pathInfo, requestConfig, xhr } = event.detail;
   const path = pathInfo?.requestPath;
   if (!pendingUndo || (path !== pendingUndo.path && path !== pendingUndo.release)) return;
-  const released = path === pendingUndo.release && requestConfig.verb === "post" && xhr.status === 204;
+  const posted = path === pendingUndo.release && requestConfig.verb === "post" && xhr.status === 204;
+  const released = posted && !waitsForApproval(xhr);
   const undone = path === pendingUndo.path && xhr.status === 204;
   const refused = path === pendingUndo.path && xhr.status === 409 && !requestConfig.parameters.has(IF_NEWEST);
   if (!released && !undone && !refused) return;

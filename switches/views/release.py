@@ -77,6 +77,7 @@ def release_page(request: PersonRequest, scope: str, key: str) -> HttpResponse:
                 _describe_release(switch, released),
                 url,
                 shown_on=[url] if is_shown else [],
+                waits=released.approval is not None,
             )
     except InvalidInput as error:
         of_plan = {name: texts for name, texts in error.errors.items() if name.startswith("plan")}

@@ -189,6 +189,22 @@ def test_released_switch_offers_no_undo_of_its_engagement(desks, path):
     expect(toast(page)).to_have_count(0)
 
 
+def test_request_to_release_leaves_the_offer(desks):
+    desk = desks.open_desk(engaged("global:all"))
+    desk.open("/switches/global/all/")
+    page = desk.open("/")
+    expect(toast(page)).to_contain_text("global:all is engaged.")
+
+    page.locator("tr[data-switch='global:all']").get_by_role("link", name="Release").click()
+    page.get_by_label("Why it is safe now").fill(SAFE_NOW)
+    page.get_by_role("button", name="Request release by ramp").click()
+
+    expect(page.locator("#toasts")).to_contain_text("Approval requested to release global:all")
+    expect(page.get_by_role("dialog")).to_be_hidden()
+    expect(toast(page)).to_contain_text("global:all is engaged.")
+    assert not Episode.objects.filter(ended_at__isnull=False).exists()
+
+
 def test_page_with_its_own_undo_shows_no_second_one(desks):
     kim = engaged("segment:finance")
     page = desks.open_desk(kim).open("/switches/segment/finance/")
