@@ -54,7 +54,7 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
             kind="breaker_open",
             severity="critical" if _is_critical(one) else "warning",
             title=f"The breaker of {names.format_name(one.name)} is open",
-            detail=f"Open in {names.format_instances(one.open, one.instances)}. "
+            detail=f"Open in {names.format_instances(one.open, one.fleet)}. "
             f"Criticality: {one.criticality}.",
             path=message_facts.dependency_path(one.caller, one.callee),
             since=min(one.since or now, now),

@@ -124,7 +124,7 @@ def judge_gate(name: str, breakers: FreshBreakers | None, since: datetime) -> Ga
     elif breakers.oldest < since:
         why = f"not all of {breakers.instances:,} instances have reported since the step began"
         if breakers.instances == 1:
-            why = "the only instance has not reported since the step began"
+            why = "the only reporting instance has not reported since the step began"
     else:
         return GateAnswer(PASS, evidence)
     return GateAnswer(NO_DATA, {**evidence, "why": why})

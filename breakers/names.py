@@ -33,7 +33,10 @@ def split_name(name: str) -> tuple[str, str] | None:
 
 
 def format_instances(some: int, instances: int) -> str:
-    """Return `2 of 3 instances`, `0 of 1 instance`, or `the only instance` for 1 of 1."""
+    """Return `2 of 3 instances`, `0 of 1 instance`, or `the only reporting instance` for 1 of 1.
+
+    `instances` counts all reporting instances, including those with a forced mode.
+    """
     if some == instances == 1:
-        return "the only instance"
+        return "the only reporting instance"
     return f"{some:,} of {instances:,} instance{'' if instances == 1 else 's'}"

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
-from controlplane.core.gates.options import NO_DATA_YET, OPTION_LISTS, GateOption, OptionList
+from controlplane.core.gates.options import NO_DATA_LABEL, OPTION_LISTS, GateOption, OptionList
 from controlplane.core.gates.samples import SLOS
 from slo.dashboard.board import assess_status, slo_condition
 from slo.models import Slo
@@ -19,7 +19,7 @@ def list_slos(now: datetime, most: int) -> list[GateOption]:
     for slo in rows.order_by("is_empty", "name")[:most]:
         sli = getattr(slo, "sli", None)
         if sli is None or sli.first is None:
-            options.append(GateOption(slo.name, NO_DATA_YET))
+            options.append(GateOption(slo.name, NO_DATA_LABEL))
             continue
         status = getattr(slo, "status", None)
         freshness = assess_status(status, now)

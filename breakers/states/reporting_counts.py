@@ -72,10 +72,12 @@ def find_unused_samples(loaded: Mapping[str, datetime]) -> list[int]:
 
 
 def was_reported() -> Q:
-    """Return the condition that an instance has reported a dependency's breaker.
+    """Return the condition that a report of a dependency's breaker is known.
 
-    States of instances that are gone are deleted, so the minutes count too.
+    States of instances that are gone are deleted, and minutes after their retention. Totals
+    prove older reports; without trips and fallbacks, nothing does.
     """
     of_dependency = {"dependency": OuterRef("pk")}
     states, minutes = (model.objects.filter(**of_dependency) for model in (BreakerState, Minute))
-    return Q(Exists(states)) | Q(Exists(minutes))
+    lasting = Q(trips_total__gt=0) | Q(fallback_total__gt=0)
+    return lasting | Q(Exists(states)) | Q(Exists(minutes))

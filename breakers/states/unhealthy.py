@@ -72,6 +72,11 @@ class UnhealthyDependency:
         return names.dependency_name(self.caller, self.callee)
 
     @property
+    def fleet(self) -> int:
+        """Number of reporting instances, including those with a forced mode."""
+        return self.instances + self.blinded
+
+    @property
     def is_weighty(self) -> bool:
         """True if its criticality is critical or high, or its callee is of the kind `service`."""
         return self.criticality in WEIGHTY_CRITICALITIES or self.kind == Service.Kind.SERVICE
@@ -86,8 +91,7 @@ class UnhealthyDependency:
         """Ratio (0 to 1) of instances with an open or half-open breaker to all instances."""
         if self.is_unheard:
             return self.silent_open / (self.silent + self.blinded)
-        fleet = self.instances + self.blinded
-        return (self.open + self.half_open) / fleet if fleet else 0.0
+        return (self.open + self.half_open) / self.fleet if self.fleet else 0.0
 
 
 def find_unhealthy(now: datetime, also: Collection[int] = ()) -> Mapping[int, UnhealthyDependency]:

@@ -32,7 +32,7 @@ def test_an_alert_of_an_open_breaker_that_waits_nowhere_else_waits():
 
     (found,) = alerts.list_alerts_and_gaps(NOW)
 
-    assert found.title == "The breaker of core → oracle is open in the only instance"
+    assert found.title == "The breaker of core → oracle is open in the only reporting instance"
 
 
 def test_an_outage_that_lasts_waits():

@@ -55,6 +55,20 @@ def test_open_breakers_wait_by_how_critical_they_are():
     assert items[0].since == NOW - MINUTE
 
 
+@pytest.mark.parametrize(
+    ("modes", "expected"),
+    [(["normal"], "the only reporting instance"), (["normal", "disabled"], "1 of 2 instances")],
+)
+def test_open_breaker_is_counted_among_forced_ones_too(modes, expected):
+    dependency()
+    for number, mode in enumerate(modes):
+        reports(f"core/a{number}", "open", mode=mode)
+
+    (item,) = attention.list_open_breakers(NOW)
+
+    assert item.detail == f"Open in {expected}. Criticality: critical."
+
+
 def test_an_override_that_everybody_applies_is_information_for_an_hour():
     dependency()
     reports("core/a1")

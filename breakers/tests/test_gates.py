@@ -65,15 +65,15 @@ def test_only_instance_that_has_not_reported_since_the_question_holds():
 
     assert verdict(store_question()) == (
         "no_data",
-        "the only instance has not reported since the step began",
+        "the only reporting instance has not reported since the step began",
     )
 
 
 @pytest.mark.parametrize(
     ("report", "why"),
     [
-        ({"state": "half_open"}, "half-open in the only instance"),
-        ({"mode": "forced_closed"}, "an override hides the state in the only instance"),
+        ({"state": "half_open"}, "half-open in the only reporting instance"),
+        ({"mode": "forced_closed"}, "an override hides the state in the only reporting instance"),
         (
             {"state": "open", "stopped": True},
             "no reporting instance has a breaker for core → oracle",
@@ -105,7 +105,7 @@ def test_reasons_and_options_name_the_dependency_as_screens_do():
     assert "reporting instance has a breaker for core → oracle" in verdict(store_question())[1]
     (option,) = list_dependencies(NOW, 5)
     assert option.value == ORACLE
-    assert str(option) == "core → oracle · No data yet"
+    assert str(option) == "core → oracle · No data"
 
 
 def test_dependencies_that_were_reported_come_before_those_without_data():
@@ -120,7 +120,7 @@ def test_dependencies_that_were_reported_come_before_those_without_data():
     assert options == [
         "core → oracle · Closed",
         "worker → mail · Not reported",
-        "canvas → core · No data yet",
+        "canvas → core · No data",
     ]
     assert [one.value for one in list_dependencies(NOW, 1)] == [ORACLE]
 

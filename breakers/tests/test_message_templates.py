@@ -76,6 +76,7 @@ def test_an_outage_says_what_was_seen_and_what_is_done():
 
     assert title == "Outage of core → oracle: requested to engage segment:oracle"
     assert lines["Observed"] == (
-        "The breaker of core → oracle is open in the only instance; this began more than 2 s ago."
+        "The breaker of core → oracle is open in the only reporting instance;"
+        " this began more than 2 s ago."
     )
     assert lines["Policy"] == "trip at 50% open"

@@ -56,4 +56,4 @@ def test_whoever_is_about_to_engage_sees_what_calls_the_services_hit(called, par
     else:
         response = browser.post("/switches/engage/preview/", FORM, headers=dialog)
 
-    assert "core is called by batch, canvas (critical, no data yet)" in text(page(response))
+    assert "core is called by batch, canvas (critical, no data)" in text(page(response))

@@ -7,8 +7,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from breakers.dead_letters.runbook_status import count_open_breakers
+from breakers.models import Dependency
 from breakers.states.board import BreakerBoardFilter, load_page
-from breakers.states.reporting_counts import load_reporting_counts
+from breakers.states.reporting_counts import load_reporting_counts, was_reported
 from controlplane.core.configuration.models import SampleEntry
 
 from .fleet import MINUTE, NOW, SECOND, dependency, reports
@@ -64,3 +65,13 @@ def test_runbook_says_nothing_about_breakers_while_all_are_closed():
     reports()
 
     assert not count_open_breakers(NOW)
+
+
+def test_totals_prove_reports_whose_minutes_are_deleted():
+    dependency("core->tripped", trips_total=1)
+    dependency("core->fallback", fallback_total=1)
+    dependency("core->never")
+
+    found = Dependency.objects.filter(was_reported())
+
+    assert {one.callee for one in found} == {"tripped", "fallback"}

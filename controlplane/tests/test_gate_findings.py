@@ -28,7 +28,7 @@ STALE = "the last verdict is from 10:00"
          " only 2 bad events"),
         (SLO, "", {}, "SLO shop, burn rate over 5m at most 1"),
         (BREAKER, "pass", {"instances": 1, "closed": 1},
-         "breaker core → oracle: closed in the only instance"),
+         "breaker core → oracle: closed in the only reporting instance"),
         (BREAKER, "fail", {"instances": 2, "closed": 1, "why": "open in 1 of 2 instances"},
          "breaker core → oracle: open in 1 of 2 instances"),
         (EXTERNAL, "pass", {"said": "ok", "by": "token:ci", "evidence": {"build": 412}},

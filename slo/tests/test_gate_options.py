@@ -19,6 +19,6 @@ def test_slos_with_data_come_before_those_without_any():
     assert options == [
         "core-availability · Unknown",
         "worker-availability · Unknown",
-        "canvas-availability · No data yet",
+        "canvas-availability · No data",
     ]
     assert [one.value for one in list_slos(NOW, 1)] == ["core-availability"]

@@ -196,7 +196,7 @@ class DependentCallerShape(serializers.Serializer[Any]):
     dependency = serializers.CharField(help_text="Such as `canvas->core`.")
     criticality = serializers.ChoiceField(["critical", "high", "medium", "low"])
     was_reported = serializers.BooleanField(
-        help_text="False if no instance has ever reported the dependency's breaker."
+        help_text="False if no report of the dependency's breaker is known."
     )
 
 

@@ -111,7 +111,7 @@ def stopped_callers(blast: SwitchBlastRadius) -> str:
 
 @register.filter
 def join_callers(callers: Sequence[Mapping[str, Any]]) -> SafeString:
-    """Return services that call another, with notes: `a (high), b (critical, no data yet)`."""
+    """Return services that call another, with notes: `a (high), b (critical, no data)`."""
     return format_html_join(
         ", ",
         '<span class="user-text">{}</span>{}',
@@ -186,7 +186,7 @@ def _format_count(count: int, thing: str) -> str:
 
 
 def _caller_notes(caller: Mapping[str, Any]) -> SafeString | str:
-    """Return the criticality of grave calls, and whether the dependency was never reported."""
+    """Return the criticality of grave calls, and whether no report of the dependency is known."""
     grave = [caller["criticality"]] if caller["criticality"] in {"critical", "high"} else []
-    notes = [*grave, *([] if caller["was_reported"] else ["no data yet"])]
+    notes = [*grave, *([] if caller["was_reported"] else ["no data"])]
     return format_html(' <span class="quiet">({})</span>', ", ".join(notes)) if notes else ""

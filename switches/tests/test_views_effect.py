@@ -127,6 +127,15 @@ class TestPanel:
         assert "no checks reported" not in checking
         assert "The instance checked this switch in the last hour." in checking
 
+    def test_switch_that_nobody_checked_does_not_warn_of_others(self, finance):
+        report_version("web/b1", finance.version, db_now())
+
+        page_text = read_effect(browser_as("viewer"))
+
+        assert "Applied by the only reporting instance" in page_text
+        assert "no checks reported by it" not in page_text
+        assert "Instances that never check it count too." in page_text
+
     def test_released_switch_does_not_warn_that_nobody_checks_it(self, finance):
         now = db_now()
         report_checks("core/a1", "segment:finance", at=now, per_second=5)

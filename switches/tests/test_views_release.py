@@ -1,5 +1,6 @@
 """Releasing from the screen: by an editable ramp plan without a script, or at once."""
 
+import json
 from datetime import UTC, datetime
 
 import pytest
@@ -15,6 +16,7 @@ from controlplane.core.http.tests.callers import person
 from controlplane.core.jobs.models import Job
 from slo.tests.factories import slo
 from switches.models import Episode, Ramp
+from switches.rules.tests.factories import WHY
 from switches.tests.browsers import (
     DIALOG,
     SAFE_NOW,
@@ -290,6 +292,28 @@ class TestAtOnce:
         assert "10 % for 10 min, if external gate smoke" in approvals
         assert "dwell_seconds" not in approvals
 
+    @pytest.mark.parametrize(
+        ("switch", "sent", "shown", "waits"),
+        [
+            ("segment:finance", {"mode": "ramp"}, True, False),
+            ("segment:finance", {"mode": "immediate"}, False, True),
+            ("global:all", {"glass_rule": "two-person", "glass_reason": WHY}, False, False),
+        ],
+        ids=["ramp", "request", "break-glass"],
+    )
+    def test_only_a_release_without_approval_or_review_has_no_toast_on_its_page(
+        self, switch, sent, shown, waits
+    ):
+        engaged(switch)
+        path = f"/switches/{switch.replace(':', '/')}/"
+        headers = {**DIALOG, "HX-Current-URL": f"http://testserver{path}"}
+        sent = {"justification": SAFE_NOW, "glass_mode": "ramp", **sent}
+
+        response = browser_as("approver").post(f"{path}release/", sent, headers=headers)
+
+        done = json.loads(response.headers["HX-Trigger"])["switchgear:done"]
+        assert (done["shown"], done["waits"]) == (shown, waits), done
+
     def test_ramping_one_offers_no_second_ramp(self):
         ramp = start_ramp("feature:mail")
         client = browser_as("approver")
@@ -323,8 +347,8 @@ class TestGateLists:
         of_slos = text(page(client.post(FEATURE, {**sent, "all-new": "samples"}, headers=PART)))
         of_breakers = text(page(client.post(FEATURE, {**sent, "all-new": "breaker"}, headers=PART)))
 
-        assert "mail-availability · No data yet" in of_slos
-        assert "mail → smtp · No data yet" in of_breakers
+        assert "mail-availability · No data" in of_slos
+        assert "mail → smtp · No data" in of_breakers
         assert "States in the lists: as of" in of_slos
 
     @pytest.mark.parametrize("button", [{"do": "check"}, {"mode": "ramp"}])

@@ -14,8 +14,8 @@ from controlplane.core.registry import KindRegistry
 
 MAX_OPTIONS = 200
 """Maximum options of a list; above it, the editor offers a text field with suggestions."""
-NO_DATA_YET = "No data yet"
-"""State of an option that no service has ever reported."""
+NO_DATA_LABEL = "No data"
+"""State of an option of which no report is known."""
 
 
 @dataclass(frozen=True)
