@@ -25,6 +25,7 @@ from switches.tests.browsers import (
     text,
 )
 from switches.tests.instances import report_acknowledgment, report_checks, report_version
+from switches.tests.ramps import run_workers, start_ramp
 
 FINANCE = "/switches/segment/finance/"
 EFFECT = f"{FINANCE}effect/"
@@ -127,8 +128,10 @@ class TestPanel:
         assert "no checks reported" not in checking
         assert "The instance checked this switch in the last hour." in checking
 
-    def test_switch_that_nobody_checked_does_not_warn_of_others(self, finance):
-        report_version("web/b1", finance.version, db_now())
+    def test_ramping_switch_that_nobody_checked_does_not_warn_of_others(self):
+        start_ramp()
+        run_workers()
+        report_version("web/b1", Switch.objects.get().version, db_now())
 
         page_text = read_effect(browser_as("viewer"))
 
