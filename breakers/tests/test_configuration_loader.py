@@ -160,7 +160,7 @@ def test_what_stands_in_no_file_is_left_alone(folder):
 
     _, said, _ = load(folder)
 
-    assert "dependency core->legacy is in none of the files; not changed" in said
+    assert "In none of the files, unchanged: dependency core->legacy." in said
     assert registry.find_dependency("core", "legacy").document["timeout_ms"] == 60_000
 
 

@@ -190,9 +190,22 @@ def test_change_is_shown_in_words_and_made(folder):
     assert output.splitlines()[:3] == [
         "~ SLO core-availability",
         "    target: 99.9 % → 99.5 %",
-        "  SLO core-error-rate is in none of the files; not changed",
+        "In none of the files, unchanged: SLO core-error-rate.",
     ]
     assert str(services.find_slo("core-availability").target) == "0.99500000"
+
+
+@pytest.mark.django_db
+def test_load_of_one_slo_names_the_others_in_one_line(folder):
+    names = [f"other-{n}" for n in range(7)]
+    for name in names:
+        slo(name)
+
+    _, output, _ = load(folder)
+
+    lines = [line for line in output.splitlines() if "other-" in line]
+    first = ", ".join(f"SLO {name}" for name in names[:5])
+    assert lines == [f"In none of the files, unchanged: {first} and 2 more."]
 
 
 @pytest.mark.django_db

@@ -24,6 +24,8 @@ from controlplane.core.shell import ShellCommand, shell_actor
 
 MARKS = {NEW: "+", CHANGED: "~", KEPT: "="}
 STDOUT = "-"
+ELSEWHERE_NAMED = 5
+"""Most entries in none of the files that are named in the output."""
 
 
 class Command(ShellCommand):
@@ -113,8 +115,11 @@ class Command(ShellCommand):
     def _show_all(self, loaded: Loaded, prefix: str) -> None:
         for change in loaded.changes:
             self._show(change)
-        for name in loaded.elsewhere:
-            self.line(f"  {name} is in none of the files; not changed")
+        if loaded.elsewhere:
+            named = ", ".join(loaded.elsewhere[:ELSEWHERE_NAMED])
+            more = len(loaded.elsewhere) - ELSEWHERE_NAMED
+            rest = f" and {more:,} more" if more > 0 else ""
+            self.line(f"In none of the files, unchanged: {named}{rest}.")
         for remark in loaded.remarks:
             self.line(remark)
         kept = f", {loaded.count(KEPT)} kept with edits" if loaded.count(KEPT) else ""
