@@ -74,6 +74,7 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
         ],
         "unread": overview.unread,
         "total": overview.total,
+        "listed": len(overview.waiting),
         "critical": overview.critical,
         "personal": overview.personal,
         "acknowledged": [

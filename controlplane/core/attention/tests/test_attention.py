@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from django.db import connection
+from django.utils.html import strip_tags
 
 from controlplane.core.attention import services
 from controlplane.core.clock import db_now
@@ -210,6 +211,22 @@ def test_empty_page_is_calm_and_a_failed_source_is_not(now):
     assert "All clear" in calm
     assert "Could not read: fails" in failed
     assert "All clear" not in failed
+
+
+def test_head_counts_all_listed_items_and_names_those_for_one_person(now):
+    viewer = as_role("viewer")
+    viewer_id = int(viewer.client.session["_auth_user_id"])
+    own = AttentionSource(lambda _now: [replace(waits("mine", "info", now), only_for=viewer_id)])
+    ATTENTION_SOURCES.register(own)
+
+    page = viewer.client.get("/attention/rows/").content.decode()
+    ATTENTION_SOURCES.unregister(own.name)
+
+    listed = page.count('class="list-row ')
+    words = " ".join(strip_tags(page).split())
+    assert listed > 1
+    assert f"{listed} need attention" in words or f"{listed} in all" in words
+    assert "Includes 1 switch that you engaged." in words
 
 
 def _fails(_now):
