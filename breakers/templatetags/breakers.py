@@ -1,5 +1,6 @@
 """Template tags and filters of breakers: states, modes, dependency names and numbers."""
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -50,6 +51,16 @@ FORCE_LABELS = {
     "metrics_only": "Set {} to metrics only",
     "reset": "Reset the breaker of {}",
 }
+CAUSES = {"override ended": "the override ended", "reset": "reset"}
+TIMED_CAUSES = {
+    "open_seconds": "open for {} s, probing",
+    "half_open_max_seconds": "a probe took longer than {} s",
+}
+_TIMED_CAUSE = re.compile(rf"({'|'.join(TIMED_CAUSES)}) ([0-9.]+) over")
+_COMPARED_CAUSE = re.compile(
+    r"(probes: )?(consecutive_failures|failure_count|failure_rate|slow_call_rate)"
+    r" ([0-9]+(?:\.[0-9]+)?) (>=|<) ([0-9]+(?:\.[0-9]+)?)"
+)
 COUNTER_WORDS = {
     "success": "Succeeded",
     "failure": "Failed",
@@ -221,6 +232,35 @@ def ratio(share: float | None) -> str:
     if 0 < value < 0.1:
         return "< 0.1 %"
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+@register.filter
+def cause_words(cause: str) -> str:
+    """Return the client's cause of a state change for people; an unknown one is unchanged.
+
+    The causes are those of `switchgear.patterns.breaker_rules` and `state_machine`.
+    """
+    if cause in CAUSES:
+        return CAUSES[cause]
+    if mode := MODES.get(cause.removeprefix("override ")):
+        return f"override: {mode[0].lower()}" if cause.startswith("override ") else cause
+    if found := _TIMED_CAUSE.fullmatch(cause):
+        seconds = found[2].removesuffix(".0")
+        return TIMED_CAUSES[found[1]].format(seconds)
+    found = _COMPARED_CAUSE.fullmatch(cause)
+    if found is None:
+        return cause
+    probes, measured, value, comparison, limit = found.groups()
+    if measured == "consecutive_failures":
+        return f"{value} failure{'' if value == '1' else 's'} in a row (limit {limit})"
+    if measured == "failure_count":
+        return f"{value} call{'' if value == '1' else 's'} failed (limit {limit})"
+    verb = "failed" if measured == "failure_rate" else "were slow"
+    of = "probes" if probes else "calls"
+    limited = f"limit {ratio(float(limit))}"
+    if comparison == "<":
+        limited = f"below the {limited}"
+    return f"{ratio(float(value))} of the {of} {verb}, {limited}"
 
 
 @register.filter

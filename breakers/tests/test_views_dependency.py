@@ -7,6 +7,8 @@ import pytest
 
 from breakers.models import Override, Registry, Transition
 from breakers.services import overrides
+from breakers.templatetags.breakers import cause_words
+from breakers.tests.fleet import transition
 from breakers.tests.house import SHELL, dependency, discovered, minute, reports
 from controlplane.core.clock import db_now
 from switches.tests.browsers import DIALOG, browser_as, page, text
@@ -97,6 +99,36 @@ def test_transitions_are_newest_first_and_paged():
     assert first.index("cause-00") < first.index("cause-11")
     assert "cause-12" not in first
     assert "cause-12" in second
+
+
+@pytest.mark.parametrize(
+    ("cause", "words"),
+    [
+        ("consecutive_failures 15 >= 15", "15 failures in a row (limit 15)"),
+        ("failure_count 1 >= 1", "1 call failed (limit 1)"),
+        ("failure_rate 0.60 >= 0.50", "60 % of the calls failed, limit 50 %"),
+        ("slow_call_rate 1.00 >= 0.80", "100 % of the calls were slow, limit 80 %"),
+        ("probes: failure_rate 0.67 >= 0.50", "67 % of the probes failed, limit 50 %"),
+        ("probes: failure_rate 0.00 < 0.50", "0 % of the probes failed, below the limit 50 %"),
+        ("probes: slow_call_rate 1.00 >= 0.80", "100 % of the probes were slow, limit 80 %"),
+        ("open_seconds 75.8 over", "open for 75.8 s, probing"),
+        ("half_open_max_seconds 60.0 over", "a probe took longer than 60 s"),
+        ("override forced_open", "override: forced open"),
+        ("override ended", "the override ended"),
+        ("forced_open", "forced_open"),
+        ("something 1 >= 1", "something 1 >= 1"),
+    ],
+)
+def test_causes_of_state_changes_are_in_words(cause, words):
+    assert cause_words(cause) == words
+
+
+def test_transition_shows_its_cause_in_words():
+    now = db_now()
+    row = dependency("core->oracle", now)
+    transition(row, 1, "half_open>open", now, cause="probes: failure_rate 1.00 >= 0.50")
+
+    assert "100 % of the probes failed, limit 50 %" in text(page(browser_as("viewer").get(PATH)))
 
 
 def test_counters_of_the_hour_and_amplification_are_told():
