@@ -1,14 +1,14 @@
 """Message templates of SLO and threshold alerts.
 
-Facts of an alert: `said` (a sentence), `rule`, `about` (the subject), `service`, `owner`,
-`runbook`, `to_do`, `at`, and `path` (its page). Facts of a summary: `count`, `list` (of subjects
-and rules), `first_said` and `path`.
+Facts of an alert: `said` (a sentence), `rule` (its key), `rule_words` (for people), `about` (the
+subject), `service`, `owner`, `runbook`, `to_do`, `at`, and `path` (its page). Facts of a summary:
+`count`, `list` (of subjects and rules), `first_said` and `path`.
 """
 
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
 _DETAILS = (
-    ("Rule", "rule"),
+    ("Rule", "rule_words"),
     ("Service", "service"),
     ("Opened", "at"),
     ("What to do", "to_do"),

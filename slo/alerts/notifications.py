@@ -10,7 +10,7 @@ from controlplane.core import runbooks
 from controlplane.core.canonical import timestamp
 from controlplane.core.console_urls import console_url
 from controlplane.core.outbox import services as outbox
-from slo.arithmetic.objective import PAGE, TICKET
+from slo.arithmetic.objective import PAGE, TICKET, describe_rule_key
 from slo.models import Alert, Slo
 from slo.models.alerts import SEVERITIES as SEVERITY_ORDER
 
@@ -76,6 +76,7 @@ def alert_facts(alert: Alert) -> dict[str, Any]:
     return {
         "alert": alert.pk,
         "rule": alert.rule,
+        "rule_words": describe_rule_key(alert.rule),
         "about": alert.subject,
         "service": alert.service or None,
         "said": alert.summary,
@@ -169,7 +170,9 @@ def _announce(
 
 def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> None:
     worst_first = sorted(alerts, key=lambda one: (SEVERITY_ORDER.index(one.severity), one.pk))
-    shown = [f"{one.subject_label} ({one.rule})" for one in worst_first[:MAX_NAMED]]
+    shown = [
+        f"{one.subject_label} ({describe_rule_key(one.rule)})" for one in worst_first[:MAX_NAMED]
+    ]
     more = len(alerts) - len(shown)
     outbox.announce(
         event=event,

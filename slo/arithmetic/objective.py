@@ -9,6 +9,8 @@ from decimal import ROUND_FLOOR, Decimal
 from functools import cached_property
 from typing import Any
 
+from controlplane.core import durations
+
 from .minutes import MINUTES_A_DAY, window_minutes
 
 PAGE, TICKET = "page", "ticket"
@@ -43,6 +45,21 @@ class BurnRateRule:
             "burn_rate": json_number(self.burn_rate),
             "severity": self.severity,
         }
+
+
+def describe_rule_key(key: str) -> str:
+    """Return a burn-rate rule's key for people: `burn rate above 14 over 1 h and 5 min`.
+
+    A text that is no such key is returned unchanged.
+    """
+    windows, _, rest = key.partition(">")
+    try:
+        lengths = [durations.format_readable(durations.parse(one)) for one in windows.split("/")]
+    except ValueError:
+        return key
+    if not rest:
+        return key
+    return f"burn rate above {rest.split(' ')[0]} over {' and '.join(lengths)}"
 
 
 @dataclass(frozen=True)

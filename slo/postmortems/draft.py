@@ -8,6 +8,7 @@ from controlplane.core.console_urls import console_url
 from controlplane.core.runbooks.markdown import escape_markdown
 from slo.alerts import notifications
 from slo.arithmetic.minutes import last_ended, minute_of, window_minutes
+from slo.arithmetic.objective import describe_rule_key
 from slo.arithmetic.subjects import format_subject
 from slo.evaluation import budgets
 from slo.models import Alert
@@ -58,7 +59,7 @@ def _write_summary(alert: Alert, stopped: Sequence[Episode], now: datetime) -> I
         f"Recovered: {over}",
         f"Impact scope: {_describe_scope(alert, stopped)}",
         f"Severity: {escape_markdown(alert.severity)}{label}",
-        f"Rule: {escape_markdown(alert.rule)}",
+        f"Rule: {escape_markdown(describe_rule_key(alert.rule))}",
         *([" · ".join(one for one in links if one)] if any(links) else []),
     )
 

@@ -14,7 +14,7 @@ from controlplane.core.templatetags.screen import state_badge
 from controlplane.core.threshold_metrics import find_metric
 from slo.arithmetic.evaluate import format_burn_rate
 from slo.arithmetic.minutes import window_minutes
-from slo.arithmetic.objective import PAGE, RuleMeaning
+from slo.arithmetic.objective import PAGE, RuleMeaning, describe_rule_key
 from slo.backtests.trials import RuleTrial
 from slo.evaluation.alert_readings import read_alert
 from slo.models import Alert
@@ -95,12 +95,11 @@ def meaning(rule_meaning: RuleMeaning) -> SafeString:
 
 @register.filter
 def rule_words(alert: Alert) -> str:
-    """Return the rule of an alert: `1h and 5m above 14`, or the title of a threshold rule."""
+    """Return the rule of an alert: a burn-rate rule in words, or the title of a threshold rule."""
     if alert.kind == Alert.Kind.THRESHOLD:
         title = alert.threshold.title if alert.threshold else ""
         return title or alert.rule.replace("_", " ").replace("-", " ")
-    windows, _, rest = alert.rule.partition(">")
-    return f"{windows.replace('/', ' and ')} above {rest.split(' ')[0]}" if rest else alert.rule
+    return describe_rule_key(alert.rule)
 
 
 @register.filter

@@ -48,7 +48,7 @@ def test_objective_is_made_burns_and_somebody_knows(desks):
     tick.evaluate_due_minutes(now)
     page = desks.open_desk(person("operator")).open("/alerts/")
     page.locator("details.alert-group > summary").first.click()
-    row = page.locator("li.alert-row", has_text="1h and 5m").first
+    row = page.locator("li.alert-row", has_text="1 h and 5 min").first
     row.get_by_role("link", name="Acknowledge").click()
     dialog = page.locator("#dialog")
     dialog.get_by_label("Comment (optional)").fill("Rolling back core 2.14")

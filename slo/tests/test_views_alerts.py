@@ -13,7 +13,7 @@ from controlplane.core.trip_requests.models import TripRequest
 from controlplane.notify.targets.tests.people import fill
 from slo.alerts import lifecycle
 from slo.evaluation import tick
-from slo.models import Alert
+from slo.models import Alert, ThresholdRule
 from switches.tests.browsers import DIALOG, PART, browser_as, page, text
 
 from . import factories
@@ -73,6 +73,25 @@ def test_list_is_narrowed_to_what_is_asked_for():
     assert '<bdi dir="auto">oracle-p95' not in everything
 
 
+@pytest.mark.parametrize(
+    ("metric", "words"), [("switch_engaged", "Engaged now"), ("timeout_rate", "Firing now")]
+)
+def test_reading_of_a_switch_says_that_it_is_engaged(metric, words):
+    rule = ThresholdRule.objects.filter(metric=metric).first()
+    threshold = {"kind": "threshold", "rule": rule.name, "threshold": rule, "label": ""}
+    alert(factories.slo(), db_now(), None, **threshold)
+
+    assert words in text(get_page("/alerts/"))
+
+
+def test_list_tells_why_alerts_resolved():
+    one = alert(factories.slo(), db_now() - timedelta(hours=1), 20)
+    why = "All instances of the calling service have stopped."
+    Alert.objects.filter(pk=one.pk).update(resolved_because=why)
+
+    assert why in text(get_page("/alerts/?state=resolved"))
+
+
 def test_quiet_list_says_so():
     assert "No open alerts" in get_page("/alerts/")
 
@@ -83,7 +102,7 @@ def test_page_shows_what_was_counted_in_both_windows_and_what_is_left():
     content = text(get_page(f"/alerts/{one.pk}/"))
 
     assert f"{one.summary}." in content
-    assert "1h and 5m above 14" in content
+    assert "burn rate above 14 over 1 h and 5 min" in content
     assert "1h when it opened" in content
     assert "5m when it opened" in content
     assert "Budget left" in content

@@ -63,6 +63,16 @@ def test_critical_ones_are_told_while_somebody_engages_one_switch_after_another(
     assert announced_subjects() == ["s0", "s1", "s2", "s3"]
 
 
+def test_messages_tell_burn_rate_rules_in_words():
+    key, words = "1h/5m>14 page", "burn rate above 14 over 1 h and 5 min"
+
+    update_alerts(firing_rules(9, rule=key))
+
+    single = list_messages("slo.alert")[0].payload
+    assert (single["rule"], single["rule_words"]) == (key, words)
+    assert f"({words})" in list_messages("slo.alerts")[0].payload["list"]
+
+
 def test_what_is_over_is_told_together_while_somebody_engages_a_switch():
     update_alerts(firing_rules(5, severity="warning"))
     update_alerts([firing_rule("switch0", acknowledged_by="user:ann")], now=AT + 2 * MINUTE)
