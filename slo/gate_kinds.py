@@ -57,7 +57,10 @@ def evaluate(question: GateQuestion, observation: Observation | None, now: datet
         when = f"in the last {durations.format_readable(window)} of the step"
         if observation.observed_at - question.since < window:
             when = "since the step began"
-        return build_no_data(question, explain_too_few(total, min_events, when), evidence)
+        why = explain_too_few(total, min_events, when)
+        if bad := total - good:
+            why = f"{why}, {format_count(bad)} of them bad"
+        return build_no_data(question, why, evidence)
     min_bad = read_limit(question, "min_bad", MIN_BAD)
     if observation.verdict == FAIL and total - good < min_bad:
         why = f"only {format_events(total - good, 'bad event')}; it fails at {min_bad:,}"

@@ -92,6 +92,14 @@ def test_too_few_events_are_of_the_time_that_was_counted(step_seconds: int, expe
     assert (answer.verdict, answer.evidence["why"]) == (NO_DATA, expected)
 
 
+def test_too_few_events_say_how_many_were_bad() -> None:
+    answer = gate_kinds.evaluate(SLO, observe("fail", good=0, total=34), NOW)
+
+    assert answer.verdict == NO_DATA
+    assert answer.evidence["why"].startswith("34 of 100 events ")
+    assert answer.evidence["why"].endswith(", 34 of them bad")
+
+
 @pytest.mark.parametrize(
     "counts",
     [
