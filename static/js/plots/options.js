@@ -64,6 +64,14 @@ export function plotOptions(plot) {
   };
 }
 
+/** @param {any} chart @param {number} series @returns {number[]} Indexes of known points without known neighbors. */
+function singlePoints(chart, series) {
+  /** @type {(number | null)[]} */
+  const values = chart.data[series];
+  const known = values.flatMap((value, index) => (value == null ? [] : [index]));
+  return known.filter((index) => values[index - 1] == null && values[index + 1] == null);
+}
+
 /** @param {import("./plot.js").Plot} plot @param {PlotLine} line */
 function seriesOptions(plot, line) {
   const style = plot.lineStyle(line.name);
@@ -77,7 +85,8 @@ function seriesOptions(plot, line) {
     width: style < 2 ? 2 : 1.25,
     dash: budget ? [] : DASHES[style],
     paths: budget ? window.uPlot.paths.stepped({ align: 1 }) : undefined,
-    points: { show: false },
+    // A point without a known neighbor is no line, so it is drawn as a dot.
+    points: { show: true, size: 6, fill: plot.color(LINE_TOKENS[style]), filter: singlePoints },
     spanGaps: false,
   };
 }
