@@ -12,7 +12,7 @@ from controlplane.core.canonical import timestamp_or_none
 
 from .minutes import end_of, window_minutes
 from .objective import BurnRateRule, Objective
-from .windows import CounterLookup, WindowCounts, measure_window, merge_spans
+from .windows import CounterLookup, WindowCounts, has_recent_samples, measure_window, merge_spans
 
 OK, FIRING, UNKNOWN = "ok", "firing", "unknown"
 FORECAST_WINDOW = "6h"
@@ -36,7 +36,8 @@ class RuleEvaluation:
 class Evaluation:
     """The evaluation of an SLO at a minute.
 
-    `state` is the worst state of the rules; without rules, `ok` if any window is known.
+    `state` is the worst state of the rules; without rules, `ok` if any window is known. Without
+    recent samples it is never `ok`, although a rule is while its known windows are quiet.
     `burn_rates`, `coverage` and `windows` are keyed by window (`5m`). A burn rate is None if
     unknown; coverage is the share of the window's minutes with samples. `remaining_ratio` is the
     share of the period's budget that is left, negative if overspent. `exhausts_at` is the forecast
@@ -91,6 +92,8 @@ def evaluate(
     states = {one.state for one in rules}
     if not states:
         states = {UNKNOWN if all(rate is None for rate in rates.values()) else OK}
+    if not has_recent_samples(at_minute, counts):
+        states.add(UNKNOWN)
     return Evaluation(
         state=next(state for state in (FIRING, UNKNOWN, OK) if state in states),
         burn_rates=rates,
@@ -124,8 +127,12 @@ def burn_rate(window: WindowCounts, objective: Objective) -> float | None:
 
 
 def format_burn_rate(rate: float | None) -> str:
-    """Format a burn rate as a multiple of the allowed rate, `7.93×`."""
-    return "unknown" if rate is None else f"{rate:.3g}×"
+    """Format a burn rate as a multiple of the allowed rate: `7.93×`, `1,000×`, `< 0.01×`."""
+    if rate is None:
+        return "unknown"
+    if 0 < rate < 0.01:
+        return "< 0.01×"
+    return f"{rate:,.0f}×" if rate >= 100 else f"{rate:.3g}×"
 
 
 def is_above(window: WindowCounts, objective: Objective, threshold: Decimal) -> bool:

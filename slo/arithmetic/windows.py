@@ -35,6 +35,9 @@ ZERO = CounterValues(0.0, 0.0, 0)
 MIN_COVERED = 5
 """Fewest covered minutes of a known window; a tenth of the window if that is more."""
 
+RECENT_MINUTES = 5
+"""Minutes without samples after which nothing is known about the present."""
+
 CounterLookup = Callable[[int], CounterValues]
 Exact = int | Fraction
 
@@ -78,6 +81,11 @@ def measure_window(
     return WindowCounts(max(bad, 0), max(total, 0), max(covered, 0), minutes)
 
 
+def has_recent_samples(at: int, counts: CounterLookup) -> bool:
+    """Return True if samples cover any of the last minutes up to `at`, excluded or not."""
+    return counts(at).covered > counts(at - RECENT_MINUTES).covered
+
+
 @lru_cache(maxsize=4096)
 def min_covered(minutes: int) -> int:
     return min(minutes, max(MIN_COVERED, -(-minutes // 10)))
@@ -99,7 +107,7 @@ def merge_spans(spans: Iterable[MinuteSpan]) -> tuple[MinuteSpan, ...]:
 def needed_minutes(objective: Objective, at: int) -> set[int]:
     """Return the minutes whose counters are needed to evaluate an objective at a minute."""
     begin = at - objective.period
-    needed = {at, begin}
+    needed = {at, begin, at - RECENT_MINUTES}
     needed.update(at - window_minutes(one) for one in objective.windows)
     for begins, ends in merge_spans(objective.excluded):
         if begins < at and ends > begin:

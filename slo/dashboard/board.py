@@ -1,6 +1,6 @@
 """The board of SLOs: filters, counts, and rows with sparklines, the worst SLOs first."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -13,10 +13,11 @@ from controlplane.core.durations import format_readable
 from controlplane.core.favorites.services import rank_favorites
 from controlplane.core.freshness import Freshness, assess_freshness
 from slo.arithmetic.evaluate import burn_rate
-from slo.arithmetic.minutes import EVALUATION_CADENCE, MINUTES_A_DAY, end_of, last_ended
+from slo.arithmetic.minutes import EVALUATION_CADENCE, end_of, last_ended
 from slo.arithmetic.windows import min_covered
 from slo.evaluation import budgets
-from slo.models import Sli, Slo, SloStatus
+from slo.evaluation.budgets import SloCounters
+from slo.models import Slo, SloStatus
 from slo.models.objective import SloQuerySet
 
 PAGE_SIZE = 50
@@ -205,14 +206,15 @@ def load_page(
         "heat", rank_favorites("name", starred), "status__remaining_ratio", "name"
     )
     found = list(ordered[start : start + PAGE_SIZE + 1])
-    sparklines = load_sparklines(found[:PAGE_SIZE], now)
+    last = last_ended(now)
+    counters = budgets.load_counters(found[:PAGE_SIZE], _sparkline_edges(last))
     shown = [
         SloBoardRow(
             slo,
             status := getattr(slo, "status", None),
-            sparklines[slo.pk],
+            _draw_sparkline(counters.get(slo.pk), last),
             assess_status(status, now),
-            explain_unknown_budget(slo, getattr(slo, "sli", None), status, now),
+            explain_unknown_budget(status, counters.get(slo.pk), last),
         )
         for slo in found[:PAGE_SIZE]
     ]
@@ -223,20 +225,23 @@ def assess_status(status: SloStatus | None, now: datetime) -> Freshness:
     return assess_freshness(end_of(status.minute) if status else None, EVALUATION_CADENCE, now)
 
 
-def explain_unknown_budget(
-    slo: Slo, sli: Sli | None, status: SloStatus | None, now: datetime
-) -> str:
-    """Return why the budget left is unknown, empty if it is known."""
+def explain_unknown_budget(status: SloStatus | None, counted: SloCounters | None, last: int) -> str:
+    """Return why the budget left is unknown, empty if it is known.
+
+    `counted` are the SLO's counters up to the minute `last`, None if it has none.
+    """
     if status is not None and status.remaining_ratio is not None:
         return ""
-    if sli is None or sli.first is None:
+    if counted is None:
         return "No data yet"
-    needed = min_covered(slo.window_days * MINUTES_A_DAY)
-    counted = max(0, last_ended(now) - sli.first)
-    if counted < needed:
-        durations = [format_readable(timedelta(minutes=minutes)) for minutes in (needed, counted)]
-        return "Needs {} of data, has {}".format(*durations)
-    return "Too few events, or gaps in the data"
+    whole = counted.measure_period(last)
+    needed = min_covered(whole.minutes)
+    if whole.covered < needed:
+        has = format_readable(timedelta(minutes=whole.covered)) if whole.covered else "0 min"
+        return f"Needs {format_readable(timedelta(minutes=needed))} of data, has {has}"
+    if whole.is_known(counted.objective.min_events):
+        return "Not evaluated yet"
+    return "Too few events"
 
 
 def count_slos() -> SloBoardCounts:
@@ -275,15 +280,15 @@ def _filter_slos(filters: SloBoardFilters) -> SloQuerySet:
     return rows
 
 
-def load_sparklines(slos: Sequence[Slo], now: datetime) -> dict[int, Sparkline]:
-    """Return the burn rates of each half hour of the last day, by SLO id, in three queries."""
-    last = last_ended(now)
-    edges = range(last - PARTS * PART_MINUTES, last + 1, PART_MINUTES)
-    counted = budgets.load_counters(slos, edges)
-    sparklines = {slo.pk: EMPTY for slo in slos}
-    for pk, one in counted.items():
-        windows = (one.measure(start, end) for start, end in pairwise(edges))
-        limits = [rule.burn_rate for rule in one.objective.rules if rule.severity == PAGE]
-        rates = tuple(burn_rate(window, one.objective) for window in windows)
-        sparklines[pk] = Sparkline(rates, float(min(limits)) if limits else None)
-    return sparklines
+def _sparkline_edges(last: int) -> range:
+    """Return the bounds of each half hour of the day up to the minute `last`."""
+    return range(last - PARTS * PART_MINUTES, last + 1, PART_MINUTES)
+
+
+def _draw_sparkline(counted: SloCounters | None, last: int) -> Sparkline:
+    if counted is None:
+        return EMPTY
+    windows = (counted.measure(start, end) for start, end in pairwise(_sparkline_edges(last)))
+    limits = [rule.burn_rate for rule in counted.objective.rules if rule.severity == PAGE]
+    rates = tuple(burn_rate(window, counted.objective) for window in windows)
+    return Sparkline(rates, float(min(limits)) if limits else None)

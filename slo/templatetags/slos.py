@@ -10,6 +10,7 @@ from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.templatetags.screen import icon, state_badge
+from slo.arithmetic.evaluate import format_burn_rate
 from slo.arithmetic.minutes import window_minutes
 from slo.dashboard.annotations import Annotation
 from slo.models import Alert, Slo
@@ -98,14 +99,8 @@ def lasting_words(state: str) -> str:
 
 @register.filter
 def times(rate: float | None) -> str:
-    """Format a burn rate as a multiple of the allowed rate: `7.9×`, `0.78×`."""
-    if rate is None:
-        return "–"
-    size = abs(rate)
-    if size and size < 0.01:
-        return "< 0.01×"
-    shown = f"{rate:,.{2 if size < 1 else 1 if size < 20 else 0}f}"
-    return f"{shown.rstrip('0').rstrip('.') if '.' in shown else shown}×"
+    """Format a burn rate as a multiple of the allowed rate, with a dash if it is unknown."""
+    return "–" if rate is None else format_burn_rate(rate)
 
 
 @register.filter

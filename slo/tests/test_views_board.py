@@ -187,25 +187,32 @@ def test_firing_row_says_since_when_and_the_rate_of_its_rule():
     content = text(get_page())
 
     assert f"Paging since {status.since:%H:%M}" in content
-    assert "7.9× over 5 min, limit 3×" in content
+    assert "7.93× over 5 min, limit 3×" in content
     assert "0.78× over 1 h" in content
 
 
 @pytest.mark.parametrize(
-    ("minutes", "reason"),
+    ("rows", "reason"),
     [
-        pytest.param(None, "No data yet", id="no data"),
-        pytest.param(35, "Needs 3 d of data, has 35 min", id="too short"),
-        pytest.param(4500, "Too few events, or gaps in the data", id="gaps"),
+        pytest.param([], "No data yet", id="no data"),
+        pytest.param([(35, 0), (0, 100)], "Needs 3 d of data, has 35 min", id="too short"),
+        # Data ended an hour ago, so that it is less than the time since it began.
+        pytest.param([(64, 0), (60, 100)], "Needs 3 d of data, has 4 min", id="silence since"),
+        pytest.param([(4500, 0), (0, 0)], "Too few events", id="no events"),
+        pytest.param([(4500, 0), (0, 100)], "Not evaluated yet", id="known since"),
     ],
 )
-def test_unknown_budget_says_why(minutes, reason):
+def test_unknown_budget_says_why(rows, reason):
     slo = factories.slo()
     create_status(slo, "unknown", None)
-    if minutes is not None:
-        Sli.objects.filter(slo=slo).update(first=last_ended(db_now()) - minutes)
+    last = last_ended(db_now())
+    if rows:
+        factories.counted(slo, [(last - ago, total, total) for ago, total in rows])
 
-    assert reason in text(get_page())
+    browser = browser_as("viewer")
+
+    for path in ("/slos/", "/slos/core-availability/"):
+        assert reason in text(page(browser.get(path)))
 
 
 def test_source_that_cannot_be_read_is_marked():

@@ -89,8 +89,8 @@ def test_period_is_said_as_people_say_it(days, period):
             {},
             0,
             [Incident(20, 21, None)],
-            ["core-availability OK", "No events for 21 min."],
-            [],
+            ["core-availability Unknown", "No events for 21 min.", "5 min – Unknown"],
+            ["core-availability OK"],
             id="silence while a long window is known",
         ),
         pytest.param(

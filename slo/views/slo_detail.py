@@ -18,6 +18,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
 from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.page_responses import PersonRequest, signed_in
+from slo.arithmetic.evaluate import UNKNOWN
 from slo.arithmetic.minutes import (
     MINUTE_SECONDS,
     MINUTES_A_DAY,
@@ -27,11 +28,11 @@ from slo.arithmetic.minutes import (
     window_minutes,
 )
 from slo.arithmetic.objective import BurnRateRule, describe_objective
-from slo.arithmetic.windows import min_covered
+from slo.arithmetic.windows import RECENT_MINUTES, min_covered
 from slo.dashboard import annotations, board, data_gaps, plots
 from slo.dashboard.annotations import Annotation
 from slo.dashboard.plots import UsagePart
-from slo.evaluation import objective_loader
+from slo.evaluation import budgets, objective_loader
 from slo.models import Alert, Exclusion, Sli, Slo, SloStatus
 from slo.models.objective import PROMETHEUS
 from slo.objectives import documents
@@ -47,6 +48,7 @@ HOURS = 24
 WHOLE_DOCUMENT_ACTIONS = ("slo.created", "slo.changed")
 SILENT_AFTER = timedelta(minutes=5)
 """Age of the last counted minute above which an SLI counts as silent: reports arrive late."""
+RECENT = f"{RECENT_MINUTES}m"
 NEVER_PUSHED = "No events yet: push points to /api/v1/sli/, or report them with the client library."
 
 
@@ -92,6 +94,9 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
     status, sli = getattr(slo, "status", None), getattr(slo, "sli", None)
     freshness = board.assess_status(status, now)
     shown = status or SloStatus()
+    last = last_ended(now)
+    is_known = status is not None and status.remaining_ratio is not None
+    counted = None if is_known else budgets.load_counters([slo], [last]).get(slo.pk)
     no_data_since = status.since if status and status.state == "unknown" else None
     return {
         "now": now,
@@ -112,7 +117,7 @@ def _current_context(slo: Slo, now: datetime) -> dict[str, Any]:
         ),
         "condition": board.slo_condition(status),
         "freshness": freshness,
-        "budget_gap": board.explain_unknown_budget(slo, sli, status, now),
+        "budget_gap": board.explain_unknown_budget(status, counted, last),
         "blockers": data_gaps.find_blockers({slo: no_data_since}).get(slo.pk, [])
         if no_data_since
         else [],
@@ -139,11 +144,14 @@ def _style_rate(status: SloStatus, freshness: Freshness) -> str:
 def _rule_rows(slo: Slo, status: SloStatus) -> list[dict[str, Any]]:
     rule_key = itemgetter(*RULE_FIELDS)
     states = {rule_key(one): one["state"] for one in status.rules}
+    if status.state == UNKNOWN and not status.coverage.get(RECENT):
+        # A rule is ok while a known window is quiet, even without samples since.
+        states = {}
     return [
         {
             **one,
             "limit": one["burn_rate"],
-            "state": states.get(rule_key(one), "unknown"),
+            "state": states.get(rule_key(one), UNKNOWN),
             "long_rate": status.burn_rates.get(one["long"]),
             "short_rate": status.burn_rates.get(one["short"]),
         }
@@ -239,7 +247,7 @@ def explain_unknown(
     unknown = (one for one in _rule_windows(slo) if status.burn_rates.get(one) is None)
     for name in sorted(unknown, key=window_minutes):
         reasons.append(explain_unknown_window(name, status.coverage, slo))
-    return reasons
+    return reasons or [f"No samples in the {RECENT_MINUTES} min up to the last evaluation."]
 
 
 def _rule_windows(slo: Slo) -> set[str]:

@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from slo.arithmetic.evaluate import FIRING, OK, UNKNOWN, Evaluation, evaluate
+from slo.arithmetic.evaluate import (
+    FIRING,
+    OK,
+    UNKNOWN,
+    Evaluation,
+    evaluate,
+    format_burn_rate,
+)
 from slo.arithmetic.minutes import window_minutes
-from slo.arithmetic.objective import Objective
+from slo.arithmetic.objective import BurnRateRule, Objective
 from slo.arithmetic.windows import needed_minutes
 
 from .histories import NOTHING_KNOWN, MinuteEvents, Past, make_objective, rule, steady_traffic
@@ -81,6 +88,25 @@ def test_one_known_window_decides_only_if_it_does_not_burn(bad_share: str, state
     assert evaluate_past(past, make_objective(PAGE)).rules[0].state == state
 
 
+@pytest.mark.parametrize(("silent", "state"), [(4, OK), (5, UNKNOWN)])
+@pytest.mark.parametrize("rules", [(PAGE,), (rule("6h", "30m", "6"),), ()])
+def test_nothing_is_ok_after_five_minutes_without_samples(
+    rules: tuple[BurnRateRule, ...], silent: int, state: str
+) -> None:
+    past = Past([*steady_traffic(360), *[NOTHING_KNOWN] * silent])
+
+    evaluation = evaluate_past(past, make_objective(*rules))
+
+    assert evaluation.state == state
+    assert {one.state for one in evaluation.rules} <= {OK}
+
+
+def test_an_excluded_time_with_samples_is_not_without_samples() -> None:
+    past = Past(steady_traffic(60))
+
+    assert evaluate_past(past, make_objective(PAGE, excluded=[(50, 59)])).state == OK
+
+
 def test_an_slo_fires_if_any_rule_does_and_is_unknown_if_any_is_and_none_fires() -> None:
     new = Past(steady_traffic(60, "0.5"))
     both = make_objective(PAGE, rule("30d", "3d", "1"))
@@ -140,6 +166,23 @@ def test_spans_that_overlap_or_touch_are_excluded_once() -> None:
     assert evaluate_past(past, make_objective(PAGE, excluded=spans)) == evaluate_past(
         past, make_objective(PAGE, excluded=[(49, 59)])
     )
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"),
+    [
+        (None, "unknown"),
+        (0, "0×"),
+        (0.00001, "< 0.01×"),
+        (7.934, "7.93×"),
+        (99.96, "100×"),
+        (999.6, "1,000×"),
+        (1000, "1,000×"),
+        (123456.7, "123,457×"),
+    ],
+)
+def test_a_burn_rate_is_written_without_an_exponent(rate: float | None, expected: str) -> None:
+    assert format_burn_rate(rate) == expected
 
 
 def test_nothing_but_numbers_and_null_is_told() -> None:

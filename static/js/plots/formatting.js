@@ -17,7 +17,7 @@ export function formatRate(value) {
   if (value == null) return UNKNOWN;
   const size = Math.abs(value);
   if (size && size < 0.01) return "< 0.01×";
-  return `${Number(value.toFixed(size < 1 ? 2 : size < 20 ? 1 : 0)).toLocaleString("en-GB")}×`;
+  return `${Number(size < 100 ? value.toPrecision(3) : value.toFixed(0)).toLocaleString("en-GB")}×`;
 }
 
 // Rounded down, so that the remaining budget is never overstated.
