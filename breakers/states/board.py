@@ -81,7 +81,7 @@ class BreakerBoardFilter:
     """Filters of the board; empty values don't filter. `favorites` are names of dependencies.
 
     `state` may also be `overridden` or `failing`. Without a filter, dependencies that report no
-    state are left out as long as others do.
+    state are left out as long as others do; samples that were never reported always are.
     """
 
     state: str = ""
@@ -264,7 +264,10 @@ def _query(
     if filters.state:
         clauses.append(_NARROWED[filters.state])
     elif not filters.narrowed:
-        clauses.append(f"AND (evidence < {Evidence.UNREPORTED:d} OR counted.present = 0)")
+        clauses.append(
+            f"AND (evidence < {Evidence.UNREPORTED:d}"
+            " OR counted.present = 0 AND id <> ALL(%(samples)s))"
+        )
     values: dict[str, Any] = {
         **evidence_values(failing, now),
         "criticality": filters.criticality,

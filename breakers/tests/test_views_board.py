@@ -201,6 +201,23 @@ def loaded_as_sample(name, now, **fields):
     return row
 
 
+@pytest.mark.parametrize("known", [["core->known"], []])
+def test_samples_that_were_never_reported_are_listed_by_their_filter_only(known):
+    now = db_now()
+    loaded_as_sample("core->oracle", now)
+    loaded_as_sample("core->store", now)
+    for name in known:
+        dependency(name, now)
+
+    viewer = browser_as("viewer")
+    html = page(viewer.get("/breakers/"))
+
+    assert switches_shown(html) == ["core → known" for _ in known]
+    assert "2 samples were never reported. Show them" in text(html)
+    listed = switches_shown(page(viewer.get("/breakers/?state=unknown")))
+    assert {"core → oracle", "core → store"} <= set(listed)
+
+
 def test_samples_that_were_never_reported_are_no_warning():
     now = db_now()
     loaded_as_sample("core->oracle", now, criticality="critical")
