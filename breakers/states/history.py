@@ -133,6 +133,11 @@ def sum_counts(minutes: Iterable[MinuteRow]) -> BreakerCounts:
     return BreakerCounts(*map(sum, zip(*map(_COUNTERS_OF, minutes), strict=True)))
 
 
+def find_last_counted(minutes: Iterable[MinuteRow]) -> datetime | None:
+    """Return the last minute with counted calls; None if there is none."""
+    return max((one.minute for one in minutes if any(_COUNTERS_OF(one))), default=None)
+
+
 def assess_failures(minutes: Iterable[MinuteRow], now: datetime) -> Freshness:
     """Return the freshness of breakers' failure rates, whose windows stand still without calls.
 

@@ -295,6 +295,47 @@ def test_viewer_may_change_nothing(action):
     assert Registry.objects.get().version == before
 
 
+def test_state_that_was_the_worst_of_no_minute_is_counted_by_its_changes():
+    now = db_now()
+    row = dependency("core->oracle", now)
+    minute(row, now, 3, worst=3)
+    for number, ago in enumerate([timedelta(minutes=3), timedelta(minutes=2), timedelta(days=2)]):
+        Transition.objects.create(
+            dependency=row,
+            boot=uuid4(),
+            n=number,
+            instance="core/a1",
+            from_state="open",
+            to_state="half_open",
+            at=now - ago,
+            received_at=now,
+        )
+
+    page_text = text(page(browser_as("viewer").get(PATH)))
+
+    assert "open in 1 of 1,440 minutes" in page_text
+    assert "half-open in 2 state changes" in page_text
+
+
+def test_counters_say_until_when_calls_were_counted():
+    now = db_now()
+    row = dependency("core->oracle", now)
+    minute(row, now, 5, success=100)
+    last = minute(row, now, 3, rejected=1)
+    minute(row, now, 1, worst=3)
+
+    page_text = text(page(browser_as("viewer").get(PATH)))
+
+    assert f"Counted until {last.minute:%H:%M}. The latest calls may be missing." in page_text
+    assert f"calls until {last.minute:%H:%M}" in page_text
+
+
+def test_counters_without_calls_have_no_time():
+    dependency("core->oracle", db_now())
+
+    assert "Counted until" not in text(page(browser_as("viewer").get(PATH)))
+
+
 def test_removed_one_keeps_its_page():
     dependency("core->oracle", db_now())
     browser = browser_as("admin")
@@ -319,6 +360,23 @@ def test_chain_that_was_not_followed_to_its_end_is_at_least_so_long(hops, messag
     page_text = text(page(browser_as("viewer").get("/breakers/s0/oracle/")))
 
     assert message in page_text
+
+
+def test_chain_says_of_which_dependencies_no_report_is_known():
+    now = db_now()
+    dependency("canvas->core", now)
+    minute(dependency("core->oracle", now), now, 3, worst=1)
+
+    page_text = text(page(browser_as("viewer").get(PATH)))
+
+    assert "No data of canvas → core." in page_text
+
+
+def test_chain_whose_dependencies_all_reported_has_no_mark():
+    now = db_now()
+    minute(dependency("core->oracle", now), now, 3, worst=1)
+
+    assert "No data of" not in text(page(browser_as("viewer").get(PATH)))
 
 
 def test_chain_without_retries_has_one_call_per_request():

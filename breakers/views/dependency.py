@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
+from django.db.models import Count
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404
 from django.views.decorators.http import require_GET
@@ -17,6 +19,7 @@ from breakers.services import override_undo, overrides
 from breakers.states import dependency_status, history
 from breakers.states.dependency_status import DependencyStatus
 from breakers.states.minutes import load_minutes
+from breakers.states.reporting_counts import was_reported
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -103,22 +106,32 @@ def _history_context(
     present = dependency_status.UNKNOWN if status.is_stale else status.state
     bands = history.build_bands(minutes, first, DAY_MINUTES, present=present)
     hour = history.sum_counts(last_hour)
+    chain = _worst_chain(dependency)
     minutes_in = {
         state: sum(band.length for band in bands if band.state == state) for state in history.WORST
     }
     return {
         "bands": history.coarsen_bands(bands, STRIP_MINUTES),
         "minutes_in": minutes_in,
+        "changes_to": _count_changes(dependency, first),
         "ticks": [
             this_minute - timedelta(hours=24 * place / TICKS) for place in range(TICKS, 0, -1)
         ],
         "hour": hour,
+        "counted_until": history.find_last_counted(last_hour),
         "failures": history.assess_failures(minutes, now),
         "counters": [(name, getattr(hour, name), hour.share(name)) for name in COUNTERS],
         "spark": history.build_spark(last_hour, this_minute - timedelta(minutes=59), 60),
         "own_tries": count_attempts(dependency.document),
-        "chain": _worst_chain(dependency),
+        "chain": chain,
+        "without_data": _list_without_data(chain),
     }
+
+
+def _count_changes(dependency: Dependency, since: datetime) -> dict[str, int]:
+    """Return the number of changes to each state; short states are the worst of no minute."""
+    rows = Transition.objects.filter(dependency=dependency, at__gte=since)
+    return dict(rows.order_by().values_list("to_state").annotate(Count("pk")))
 
 
 def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
@@ -140,6 +153,14 @@ def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
             break
     worst = amplification.find_worst_chain(attempts, dependency.caller, dependency.callee)
     return replace(worst, is_whole=worst.is_whole and not rim)
+
+
+def _list_without_data(chain: amplification.RetryChain) -> list[str]:
+    """Return the labels of the chain's dependencies of which no report is known, in its order."""
+    pairs = [f"{caller}->{callee}" for caller, callee in pairwise(chain.services)]
+    silent = Dependency.objects.registered().select_named(pairs).exclude(was_reported())
+    labels = {one.name: one.label for one in silent}
+    return [labels[pair] for pair in pairs if pair in labels]
 
 
 def count_attempts(document: Mapping[str, Any]) -> int:
