@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from slo.arithmetic.minutes import last_ended
 from slo.models import Slo, SloStatus
 from slo.templatetags.slos import LIBRARY
 
@@ -22,6 +23,16 @@ pytestmark = pytest.mark.e2e
 ONE = "/slos/core-availability/"
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
 PAGING = [{"long": "1h", "short": "5m", "burn_rate": 14, "severity": "page", "state": "firing"}]
+COUNT_ACCENT_PIXELS = """canvas => {
+  const probe = document.body.appendChild(document.createElement("i"));
+  probe.style.color = "var(--accent)";
+  const accent = getComputedStyle(probe).color.match(/\\d+/g).map(Number);
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4)
+    if (data[at + 3] === 255 && accent.every((one, place) => one === data[at + place])) found++;
+  return found;
+}"""
 needs_library = pytest.mark.skipif(
     finders.find(LIBRARY) is None, reason="the library that draws plots is not installed"
 )
@@ -185,6 +196,21 @@ def test_now_is_what_was_judged_last_and_follows_it(desks):
 
     expect(hour).to_contain_text("unknown")
     expect(page.locator("#budget [data-plot-legend]")).to_have_text("Now · unknown")
+
+
+@needs_library
+def test_single_known_point_is_drawn(desks):
+    """Only the last burn rate of the 1 h window is known, and a line needs two."""
+    now = db_now()
+    slo, last = factories.slo(), last_ended(now)
+    factories.counted(slo, [(last - 6, 0, 0), (last, 5, 1000)])
+    store_statuses([slo], now)
+    page = desks.open_desk(person("viewer")).open(ONE)
+    expect(page.locator("#burn canvas")).to_be_visible()
+
+    drawn = page.locator("#burn canvas").evaluate(COUNT_ACCENT_PIXELS)
+
+    assert drawn > 0
 
 
 @needs_library

@@ -18,7 +18,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
 from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.page_responses import PersonRequest, signed_in
-from slo.arithmetic.evaluate import UNKNOWN
+from slo.arithmetic.evaluate import UNKNOWN, format_burn_rate
 from slo.arithmetic.minutes import (
     MINUTE_SECONDS,
     MINUTES_A_DAY,
@@ -291,7 +291,7 @@ def slo_series(request: PersonRequest, name: str) -> HttpResponse:
                 {
                     "value": float(rule.burn_rate),
                     "severity": rule.severity,
-                    "name": f"{rule.severity} {rule.burn_rate.normalize():f}×",
+                    "name": f"{rule.severity} {format_burn_rate(float(rule.burn_rate))}",
                 }
                 for rule in sorted(rules, key=lambda one: (one.severity != "page", -one.burn_rate))
             ],
