@@ -67,13 +67,14 @@ def _iterate_readings(query: MetricQuery, now: datetime) -> Iterator[MetricReadi
         one = unhealthy_by_id.get(pk)
         if one is None or not one.open:
             fleet = max(one.instances if one else 0, instances)
-            text = f"The breaker of {names.format_name(name)} opened for a moment, in "
+            text = f"opened for a moment, in {instances:,} instance{'' if instances == 1 else 's'}"
             yield _build_reading(query, name, text, instances, fleet, "tripped")
     for one in unhealthy_by_id.values():
-        text = f"The breaker of {names.format_name(one.name)} is open in "
         if one.open:
+            text = f"is open in {names.format_instances(one.open, one.fleet)}"
             yield _build_reading(query, one.name, text, one.open, one.instances, "open")
         elif one.is_unheard and one.id not in tripped:
+            text = "was open when its instances last reported"
             reading = _build_reading(query, one.name, text, one.silent_open, one.silent, "open")
             evidence = {**reading.evidence, "heard": False}
             yield replace(reading, evidence=evidence, is_fresh=False)
@@ -87,7 +88,7 @@ def _build_reading(
         value=some,
         beyond=query.beyond(some),
         samples=instances,
-        summary=f"{text}{names.format_instances(some, instances)}",
+        summary=f"The breaker of {names.format_name(name)} {text}",
         path="",
         evidence={what: some, "instances": instances},
     )

@@ -90,6 +90,16 @@ def test_a_breaker_says_in_how_many_instances_it_is_open_and_whom_to_ask():
     assert found.facts["runbook"] == "https://runbooks.example/oracle"
 
 
+def test_a_forced_breaker_counts_as_an_instance_that_reports():
+    dependency()
+    reports("core/a1", "open")
+    reports("core/a2", mode="forced_open")
+
+    (found,) = openings.read_open_breakers(MetricQuery("count", ">", 0), NOW)
+
+    assert found.summary == "The breaker of core → oracle is open in 1 of 2 instances"
+
+
 def test_one_that_nobody_hears_of_is_not_fresh():
     dependency()
     reports("core/a1", "open", at=NOW - MINUTE)
@@ -97,6 +107,7 @@ def test_one_that_nobody_hears_of_is_not_fresh():
     (found,) = openings.read_open_breakers(MetricQuery("count", ">", 0), NOW)
 
     assert (found.beyond, found.is_fresh) == (True, False)
+    assert found.summary == "The breaker of core → oracle was open when its instances last reported"
     assert list(openings.read_open_breakers(MetricQuery("count", ">", 0), NOW + 5 * MINUTE)) == []
 
 

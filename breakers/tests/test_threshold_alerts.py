@@ -227,7 +227,7 @@ def test_a_breaker_that_opened_between_two_looks_is_an_alarm_and_told_as_short()
 
     (message,) = list_outbox_messages("slo.alert")
     assert message.payload["said"] == (
-        "The breaker of core → oracle opened for a moment, in 1 of 2 instances"
+        "The breaker of core → oracle opened for a moment, in 1 instance"
     )
 
 
