@@ -95,6 +95,12 @@ class CallPlot:
         return from_unix(self.series.last)
 
     @property
+    def uncounted(self) -> CallMark | None:
+        """Return the last change if the plot ends before it."""
+        last = self.marks[-1] if self.marks else None
+        return last if last and last.at >= self.until else None
+
+    @property
     def has_gaps(self) -> bool:
         return bool(self.gaps)
 

@@ -14,11 +14,16 @@ AFFECTS_ALL = "affects all checks"
 
 
 def describe_checks(key: CheckedKey, now: datetime) -> str:
-    """Return a text such as `12/s by core, 3 s ago`, or `last checked by core 5 min ago`."""
+    """Return a text such as `12/s by core, 3 s ago`, or `last checked by core 5 min ago`.
+
+    Callers that all stopped cleanly are said to have stopped.
+    """
     last_seen = key.freshness.at
     if last_seen is None or not key.is_checked:
         return AFFECTS_ALL if key.switch == GLOBAL_ID else NOT_CHECKED
     callers, ago = name_callers(key.services), f"{age(now - last_seen)} ago"
+    if key.has_stopped:
+        return f"last checked by {callers} {ago}, stopped since"
     if not key.freshness.is_current:
         return f"last checked by {callers} {ago}"
     return f"{format_rate(key.calls_per_second)} by {callers}, {ago}"

@@ -20,7 +20,7 @@ from switches.models import Publication, Switch
 MAX_NAMED_STRAGGLERS = 20
 # Changes times instances whose delays are measured, newest changes first.
 MAX_DELAYS_AT_ONCE = 30_000
-NOT_MEASURED = Delays(p50_ms=None, p99_ms=None, measured=0)
+NOT_MEASURED = Delays(p50_ms=None, p99_ms=None, measured=0, stopped=0)
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class SwitchEffect:
     lists up to 20 of the others, the furthest behind first. `silent_total` counts instances that
     last reported 30 s to 5 minutes ago, without acknowledging the change. Instances that stopped
     cleanly are not counted. `p50_ms` and `p99_ms` are delays after the commit, over `measured`
-    acknowledgments.
+    acknowledgments; `measured_stopped` of their instances have stopped cleanly since.
     `past_expiry` is True if clients have ended the engagement by its expiry policy.
     """
 
@@ -52,6 +52,7 @@ class SwitchEffect:
     p50_ms: int | None
     p99_ms: int | None
     measured: int
+    measured_stopped: int
     requested_at: datetime | None
     committed_at: datetime | None
     past_expiry: bool
@@ -207,6 +208,7 @@ def measure_effect(switch: Switch, now: datetime) -> SwitchEffect | None:
         p50_ms=delays.p50_ms,
         p99_ms=delays.p99_ms,
         measured=delays.measured,
+        measured_stopped=delays.stopped,
         requested_at=switch.requested_at,
         committed_at=switch.committed_at,
         past_expiry=lapses is not None and lapses <= now,

@@ -72,7 +72,7 @@ def key_checks(key: CheckedKey, now: datetime) -> SafeString:
             '<span class="small quiet">{} No checks reported{}</span>', icon("unknown"), since
         )
     callers, when = name_callers(key.services), ago(last_seen, now)
-    if key.freshness.is_current:
+    if key.freshness.is_current and not key.has_stopped:
         rate = format_rate(key.calls_per_second)
         return format_html(
             '<span class="small"><b class="digits">{}</b> by <bdi>{}</bdi>, '
@@ -81,8 +81,8 @@ def key_checks(key: CheckedKey, now: datetime) -> SafeString:
         )
     return format_html(
         '<span class="small quiet">Last checked by <bdi>{}</bdi> '
-        '<span class="nowrap">{}</span></span>',
-        *(callers, when),
+        '<span class="nowrap">{}</span>{}</span>',
+        *(callers, when, ", stopped since" if key.has_stopped else ""),
     )
 
 

@@ -244,6 +244,7 @@ class TestPreview:
             p50_ms=None,
             p99_ms=None,
             measured=0,
+            measured_stopped=0,
             requested_at=None,
             committed_at=None,
             past_expiry=False,

@@ -16,6 +16,7 @@ def effect(applied, instances, *, silent=0, past_expiry=False):
         p50_ms=None,
         p99_ms=None,
         measured=0,
+        measured_stopped=0,
         requested_at=None,
         committed_at=None,
         past_expiry=past_expiry,

@@ -64,11 +64,28 @@ def test_page_shows_calls_and_the_changes_among_them():
 
     assert "Blocked 80 (62 %)" in seen
     assert "Allowed 50" in seen
-    assert re.search(r"Reported until \d\d:\d\d\. Each minute's calls appear about a minute", seen)
+    assert re.search(
+        r"Complete minutes until \d\d:\d\d; the last change, at [\d:]+, is not in it yet", seen
+    )
     assert "Engaged by user kim" in seen
     assert "Released by system shell" in seen
     assert 'aria-label="Calls of segment:finance, last 1 h: 80 of 130 calls blocked"' in html
     assert "style=" not in html[html.index('id="calls"') : html.index('id="calls-table"')]
+
+
+def test_no_share_is_claimed_for_a_span_that_ends_before_the_change():
+    now = db_now()
+    counted(now, (40, 0))
+    client = browser_as("viewer")
+    before = text(page(client.get(f"{URL}?calls=1h")))
+    engaged(FINANCE, now=now)
+
+    seen = text(page(client.get(f"{URL}?calls=1h")))
+
+    assert "Blocked 0 (0 %)" in before
+    assert "is not in it yet" not in before
+    assert "(0 %)" not in seen
+    assert "is not in it yet" in seen
 
 
 def test_ramp_steps_are_marks():
@@ -86,7 +103,7 @@ def test_nothing_reported_is_said_and_not_drawn():
     seen = text(page(browser_as("viewer").get(f"{URL}calls/", headers=PART)))
 
     assert re.search(
-        r"No calls reported in this range up to \d\d:\d\d\. Each minute's calls appear", seen
+        r"No calls in the complete minutes of this range, until \d\d:\d\d\. Each minute", seen
     )
     assert "Calls as a table" not in seen
 

@@ -86,7 +86,19 @@ class TestPanel:
         assert "1 instance not yet confirmed on version" in page_text
         assert "It may still let traffic through" in page_text
         assert re.search(r"core/a1 applies version 0 · reported [45] s ago", page_text)
-        assert "Confirmed by 3 after the commit: p50 41 ms, p99 41 ms" in page_text
+        assert "Confirmed by 3 instances after the commit: p50 41 ms, p99 41 ms" in page_text
+
+    def test_confirmations_of_stopped_instances_are_told_apart(self, finance):
+        for name in ("core/a1", "core/a2", "core/a3"):
+            report_version(name, finance.version, db_now(), stopped=name == "core/a3")
+            report_acknowledgment(name, finance, 41)
+
+        page_text = read_effect(browser_as("viewer"))
+
+        assert "Applied by all 2 reporting instances" in page_text
+        assert (
+            "Confirmed by 3 instances after the commit, 1 of which has stopped since:" in page_text
+        )
 
     def test_all_of_them_are_told_as_what_they_say(self, finance):
         report_version("core/a1", finance.version, db_now())
@@ -118,6 +130,7 @@ class TestPanel:
         nobody = read_effect(client)
         report_version("web/b1", finance.version, now)
         other = read_effect(client)
+        other_html = page(client.get(EFFECT, headers=PART))
         report_checks("web/b1", "segment:finance", at=now)
         checking = read_effect(client)
 
@@ -125,6 +138,8 @@ class TestPanel:
         assert "Applied by the only reporting instance; no checks reported by it" in other
         assert "The instance reported no checks of this switch in the last hour." in other
         assert "3 others that checked it have stopped." in other
+        assert "effect--all-heard-from" in other_html
+        assert "effect--everybody" not in other_html
         assert "no checks reported" not in checking
         assert "The instance checked this switch in the last hour." in checking
 

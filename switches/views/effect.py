@@ -81,6 +81,7 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
     similar_keys = find_similar_keys(switch.pk, now, known=True) if is_engaged else None
     # Every check includes the global switch.
     is_counted = similar_keys is None and switch.pk != GLOBAL_ID
+    checking = _build_checking(switch, measured.instances, now) if is_counted else {}
     commit_ms = None
     if measured.requested_at and measured.committed_at:
         commit_time = measured.committed_at - measured.requested_at
@@ -90,6 +91,7 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
         "now": now,
         "place": place,
         "effect": measured,
+        "reach": _tell_reach(measured, checking),
         "state": switch.state.value,
         "cells": build_cells(measured.applied, measured.instances),
         "commit_ms": commit_ms,
@@ -101,7 +103,7 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
         "pace_seconds": _pace_seconds(measured, now),
         "unchecked": similar_keys is not None,
         "similar_keys": similar_keys,
-        **(_build_checking(switch, measured.instances, now) if is_counted else {}),
+        **checking,
     }
 
 
@@ -116,6 +118,13 @@ def _build_checking(switch: Switch, instances: int, now: datetime) -> dict[str, 
         "checked_by": describe_checking(instances, checking),
         "only_others_check": only_others_check and switch.episode is not None,
     }
+
+
+def _tell_reach(measured: SwitchEffect, checking: dict[str, Any]) -> str:
+    """Return the reach to show: no full one if no instance that reports checks the switch."""
+    if measured.reach == "everybody" and checking.get("only_others_check"):
+        return "all-heard-from"
+    return measured.reach
 
 
 def build_cells(applied: int, instances: int) -> list[bool]:

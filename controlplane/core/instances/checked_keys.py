@@ -16,7 +16,7 @@ from controlplane.core.timed_cache import TimedCache
 from . import rates
 from .check_series import HOUR_SECONDS
 from .exports import TOKEN_PREFIX
-from .queries import STOPPED
+from .queries import NOT_STOPPED, STOPPED
 
 CHECKED_WITHIN = timedelta(hours=1)
 """Time after its last check for which a key counts as checked."""
@@ -34,12 +34,14 @@ _RANKING = """
     WHERE seconds = %(seconds)s AND start IN (%(hour)s, %(hour)s - %(seconds)s)
     GROUP BY switch ORDER BY calls DESC, switch
 """
-# The counts of several instances with the same minute are added up like those of one.
+# The counts of several instances with the same minute are added up like those of one. Instances
+# that stopped cleanly call no more, so theirs are left out.
 _CHECKS = f"""
     SELECT entry.key, CASE WHEN starts_with(i.id, %(token)s) THEN '' ELSE i.service END,
            (entry.value ->> 'minute')::bigint, count(*),
-           sum((entry.value ->> 'now')::bigint)::bigint,
-           sum((entry.value ->> 'before')::bigint)::bigint,
+           coalesce(sum((entry.value ->> 'now')::bigint) FILTER (WHERE {NOT_STOPPED}), 0)::bigint,
+           coalesce(sum((entry.value ->> 'before')::bigint)
+                    FILTER (WHERE {NOT_STOPPED}), 0)::bigint,
            max(entry.value ->> 'seen' COLLATE "C"), count(*) FILTER (WHERE {STOPPED})
     FROM core_instance i, jsonb_each(i.checks) AS entry
     WHERE i.checks ?| %(switches)s AND entry.key = ANY(%(switches)s)
@@ -80,6 +82,11 @@ class CheckedKey:
     @property
     def callers(self) -> int:
         return sum(service.instances for service in self.services)
+
+    @property
+    def has_stopped(self) -> bool:
+        """Return whether all callers stopped cleanly."""
+        return self.is_checked and all(one.stopped == one.instances for one in self.services)
 
     @property
     def calls_per_second(self) -> float:

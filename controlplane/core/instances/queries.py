@@ -23,6 +23,8 @@ from controlplane.core.sql import fetch_all
 
 NOT_STOPPED = "(i.stopped_at IS NULL OR i.stopped_at < i.heard_at)"
 """SQL condition: the instance `i` has not stopped cleanly, or it has made contact again since."""
+STOPPED = f"({NOT_STOPPED}) IS FALSE"
+"""SQL condition: the instance `i` has stopped cleanly, and made no contact since."""
 APPLIES = f"""
     SELECT id, applied_epoch, applied_version, heard_at, heard_at >= %(there)s AS there,
            CASE WHEN applied_epoch = %(epoch)s AND applied_version <= %(newest)s
@@ -55,11 +57,12 @@ DELAYS = """
     SELECT c.id,
            percentile_disc(0.5) WITHIN GROUP (ORDER BY delay.ms),
            percentile_disc(0.99) WITHIN GROUP (ORDER BY delay.ms),
-           count(delay.ms)
+           count(delay.ms), count(delay.ms) FILTER (WHERE delay.stopped)
     FROM unnest(%(ids)s::text[], %(versions)s::bigint[], %(times)s::timestamptz[])
          AS c (id, version, committed_at)
     LEFT JOIN LATERAL (
-        SELECT greatest(0, round(extract(epoch FROM first.at - c.committed_at) * 1000))::bigint ms
+        SELECT greatest(0, round(extract(epoch FROM first.at - c.committed_at) * 1000))::bigint ms,
+               {stopped} AS stopped
         FROM (
             SELECT a.instance, min(a.acknowledged_at) AS at
             FROM core_acknowledgement a
@@ -75,8 +78,6 @@ DELAYS = """
     ) delay ON true
     GROUP BY c.id
 """
-STOPPED = f"({NOT_STOPPED}) IS FALSE"
-"""SQL condition: the instance `i` has stopped cleanly, and made no contact since."""
 CALLERS = f"""
     SELECT id, service, {STOPPED},
            jsonb_build_object(%(switch)s::text, checks -> %(switch)s)::text
@@ -139,19 +140,21 @@ class PublishedChange:
 class Delays:
     """Percentiles of the delay from a change's commit to its acknowledgement by instances.
 
-    They are None without acknowledgements. `measured` is the number of instances in the sample.
+    They are None without acknowledgements. `measured` is the number of instances in the sample,
+    of which `stopped` have stopped cleanly since.
     """
 
     p50_ms: int | None
     p99_ms: int | None
     measured: int
+    stopped: int
 
 
 @dataclass(frozen=True)
 class Caller:
     """An instance that checks `switch`: its call rates over the last 60 s, and its last check.
 
-    `has_stopped` is True if it stopped cleanly and has made no contact since.
+    `has_stopped` is True if it stopped cleanly and has made no contact since; its rates are 0.
     """
 
     id: str
@@ -254,7 +257,7 @@ def load_delays(epoch: UUID, changes: Sequence[PublishedChange]) -> dict[str, De
     }
     if not changes:
         return {}
-    statement = DELAYS.format(published_head=PUBLISHED_HEAD.get())
+    statement = DELAYS.format(published_head=PUBLISHED_HEAD.get(), stopped=STOPPED)
     return {row[0]: Delays(*row[1:]) for row in fetch_all(statement, parameters)}
 
 
@@ -288,12 +291,13 @@ def _load_callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
         entries = (
             [by_switch[global_switch]] if global_switch in by_switch else [*by_switch.values()]
         )
+        running = () if has_stopped else entries
         yield Caller(
             id=instance,
             service=service,
             switch=switch_id or global_switch,
-            calls_per_second=sum(rates.per_second(entry, now) for entry in entries),
-            blocked_per_second=sum(rates.blocked_per_second(entry, now) for entry in entries),
+            calls_per_second=sum(rates.per_second(entry, now) for entry in running),
+            blocked_per_second=sum(rates.blocked_per_second(entry, now) for entry in running),
             last_seen=max(rates.last_seen(entry) for entry in entries),
             has_stopped=has_stopped,
         )

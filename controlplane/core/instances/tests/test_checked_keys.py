@@ -11,6 +11,7 @@ from controlplane.core.instances.checked_keys import (
     load_checked_keys,
     rank_keys,
 )
+from controlplane.core.instances.queries import list_callers
 from controlplane.core.models import CheckCount, Instance
 
 pytestmark = pytest.mark.django_db
@@ -61,6 +62,29 @@ def test_instances_that_stopped_are_counted_by_service() -> None:
         "core": (2, 1),
         "billing": (1, 0),
     }
+
+
+def test_instances_that_stopped_add_nothing_to_the_rate() -> None:
+    report("core/1", "core", NOW, 120, "feature:a")
+    report("core/2", "core", NOW, 60, "feature:a")
+    report("billing/1", "billing", NOW, 600, "feature:a")
+    Instance.objects.exclude(id="core/2").update(heard_at=NOW, stopped_at=NOW)
+
+    key = load_checked_keys(["feature:a"], NOW)["feature:a"]
+    callers, _ = list_callers("feature:a", NOW)
+
+    assert {one.id: round(one.calls_per_second) for one in key.services} == {
+        "core": 1,
+        "billing": 0,
+    }
+    assert {one.id: round(one.calls_per_second) for one in callers} == {
+        "core/1": 0,
+        "core/2": 1,
+        "billing/1": 0,
+    }
+    assert not key.has_stopped
+    Instance.objects.update(heard_at=NOW, stopped_at=NOW)
+    assert load_checked_keys(["feature:a"], NOW)["feature:a"].has_stopped
 
 
 @pytest.mark.parametrize(
