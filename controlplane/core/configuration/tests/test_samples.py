@@ -202,7 +202,7 @@ def test_boards_mark_samples_and_say_where_they_come_from():
     dependency(now, "checkout->payments")
     browser = browser_as("viewer")
 
-    for path in ("/breakers/", "/slos/", "/breakers/infrastructure/"):
+    for path in ("/breakers/?state=unknown", "/slos/", "/breakers/infrastructure/"):
         html = page(browser.get(path))
         assert '<span class="tag">Sample</span>' in html, path
         assert "from the folder <code>config/</code>" in html, path
