@@ -36,8 +36,7 @@ class RuleEvaluation:
 class Evaluation:
     """The evaluation of an SLO at a minute.
 
-    `state` is the worst state of the rules; without rules, `ok` if any window is known. Without
-    recent samples it is never `ok`, although a rule is while its known windows are quiet.
+    `state` is the worst state of the rules; without rules, `ok` if any window is known.
     `burn_rates`, `coverage` and `windows` are keyed by window (`5m`). A burn rate is None if
     unknown; coverage is the share of the window's minutes with samples. `remaining_ratio` is the
     share of the period's budget that is left, negative if overspent. `exhausts_at` is the forecast
@@ -51,6 +50,15 @@ class Evaluation:
     remaining_ratio: float | None
     exhausts_at: datetime | None
     windows: Mapping[str, WindowCounts] = field(default_factory=dict)
+    has_recent_samples: bool = False
+
+    @property
+    def present_state(self) -> str:
+        """The state to show: unknown instead of `ok` if no sample covers the last five minutes.
+
+        A rule stays `ok` while a known window of it is quiet, even after the samples end.
+        """
+        return UNKNOWN if self.state == OK and not self.has_recent_samples else self.state
 
     def document(self) -> dict[str, Any]:
         budget = {
@@ -92,8 +100,6 @@ def evaluate(
     states = {one.state for one in rules}
     if not states:
         states = {UNKNOWN if all(rate is None for rate in rates.values()) else OK}
-    if not has_recent_samples(at_minute, counts):
-        states.add(UNKNOWN)
     return Evaluation(
         state=next(state for state in (FIRING, UNKNOWN, OK) if state in states),
         burn_rates=rates,
@@ -102,6 +108,7 @@ def evaluate(
         remaining_ratio=left,
         exhausts_at=exhausts_at(left, rates[FORECAST_WINDOW], objective.period, at_minute),
         windows=windows_by_name,
+        has_recent_samples=has_recent_samples(at_minute, counts),
     )
 
 

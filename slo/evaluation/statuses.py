@@ -79,7 +79,7 @@ def save_statuses(
     rows = [
         {
             "slo": one.slo.pk,
-            "state": one.evaluation.state,
+            "state": one.evaluation.present_state,
             "burn_rates": one.evaluation.burn_rates,
             "coverage": one.evaluation.coverage,
             "rules": [

@@ -107,7 +107,7 @@ def _evaluate_minute(minute: int, now: datetime, *, is_last: bool) -> bool | Non
         statuses.run_unknown_actions(closed, since, at, now)
         lifecycle.notify_and_act(Alert.Kind.BURN, now)
     changed_names = [
-        one.slo.name for one in evaluated if states.get(one.slo.pk) != one.evaluation.state
+        one.slo.name for one in evaluated if states.get(one.slo.pk) != one.evaluation.present_state
     ]
     notify_changed("slo", *changed_names)
     if minute % PURGE_EVERY_MINUTES == 0:

@@ -69,7 +69,7 @@ def store_statuses(slos: Sequence[Slo], now: datetime, *, since_minutes: int = 3
             slo=evaluated.slo,
             defaults={
                 "minute": minute,
-                "state": evaluation.state,
+                "state": evaluation.present_state,
                 "since": now - timedelta(minutes=since_minutes),
                 "burn_rates": dict(evaluation.burn_rates),
                 "coverage": dict(evaluation.coverage),

@@ -64,6 +64,21 @@ def test_an_slo_without_any_events_is_unknown():
     assert (status.state, status.burn_rates["1h"]) == ("unknown", None)
 
 
+def test_an_slo_is_kept_as_unknown_once_its_samples_end():
+    create_burning_slo(after=[*[GOOD] * 2, *[NONE] * 8])
+
+    evaluate_minutes(NOON, NOON + 4)
+    before = SloStatus.objects.get().state
+    evaluate_minutes(NOON + 5, NOON + 10)
+
+    status = SloStatus.objects.get()
+    assert (before, status.state, [one["state"] for one in status.rules]) == (
+        "ok",
+        "unknown",
+        ["ok"],
+    )
+
+
 def test_an_alert_opens_at_once_and_resolves_two_minutes_after_its_rule_fired_last():
     create_burning_slo(after=[*[BAD] * 2, *[GOOD] * 10])
 
