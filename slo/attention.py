@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import QuerySet, Subquery
+from django.db.models import Q, QuerySet, Subquery
 from django.urls import reverse
 
 from controlplane.core.durations import format_readable
@@ -44,6 +44,8 @@ def _find_long_unknown(now: datetime) -> QuerySet[SloStatus]:
     rows = SloStatus.objects.filter(
         slo__removed_at__isnull=True, state="unknown", since__lte=now - LONG_UNKNOWN
     )
+    # Rules that are still ok can fire; only new samples are missing.
+    rows = rows.filter(Q(rules=[]) | Q(rules__contains=[{"state": "unknown"}]))
     return rows.select_related("slo").order_by("since", "pk")[:MAX_ITEMS]
 
 

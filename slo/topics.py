@@ -12,7 +12,8 @@ from slo.models import Slo, SloStatus
 def read_statuses(ids: Sequence[str], _now: datetime) -> dict[str, dict[str, Any]]:
     """Return the stored statuses of the named SLOs, by name.
 
-    Their fields are those of `GET …/status`, plus `name`, `service` and `since`.
+    Their fields are those of `GET …/status`, plus `name`, `service` and `since`. The state is the
+    one that screens show: unknown, not `ok`, without recent samples.
     """
     rows = Slo.objects.present().filter(name__in=ids).select_related("status")
     statuses = {slo: getattr(slo, "status", None) or SloStatus(state="unknown") for slo in rows}

@@ -66,15 +66,18 @@ def _iterate_readings(query: MetricQuery, now: datetime) -> Iterator[MetricReadi
     for pk, (name, instances) in tripped.items():
         one = unhealthy_by_id.get(pk)
         if one is None or not one.open:
-            fleet = max(one.instances if one else 0, instances)
+            fleet = max(one.fleet if one else 0, instances)
             text = f"opened for a moment, in {instances:,} instance{'' if instances == 1 else 's'}"
             yield _build_reading(query, name, text, instances, fleet, "tripped")
     for one in unhealthy_by_id.values():
         if one.open:
             text = f"is open in {names.format_instances(one.open, one.fleet)}"
-            yield _build_reading(query, one.name, text, one.open, one.instances, "open")
+            yield _build_reading(query, one.name, text, one.open, one.fleet, "open")
         elif one.is_unheard and one.id not in tripped:
             text = "was open when its instances last reported"
+            if one.silent_open < one.silent:
+                some = names.format_instances(one.silent_open, one.silent)
+                text = f"was open in {some} when they last reported"
             reading = _build_reading(query, one.name, text, one.silent_open, one.silent, "open")
             evidence = {**reading.evidence, "heard": False}
             yield replace(reading, evidence=evidence, is_fresh=False)

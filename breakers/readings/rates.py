@@ -31,7 +31,9 @@ _RATES = f"""
     SELECT caller, callee, owner, runbook_url, counted, base, calls, rejected FROM (
         SELECT d.*, {{some}} AS counted, {{whole}} AS base, calls, rejected, latest
         FROM (
-            SELECT dependency_id, max(minute) AS latest, {_SUMS}
+            SELECT dependency_id, {_SUMS}, max(minute) FILTER (
+                WHERE success + failure + timeout + rejected + fallback + retry > 0
+            ) AS latest
             FROM breakers_minute WHERE minute > %(now)s - %(window)s AND minute <= %(now)s
             GROUP BY dependency_id
         ) sums

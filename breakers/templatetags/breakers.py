@@ -259,7 +259,7 @@ def cause_words(cause: str) -> str:
     of = "probes" if probes else "calls"
     limited = f"limit {ratio(float(limit))}"
     if comparison == "<":
-        limited = f"below the {limited}"
+        limited = f"below the limit of {ratio(float(limit))}"
     return f"{ratio(float(value))} of the {of} {verb}, {limited}"
 
 

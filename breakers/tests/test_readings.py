@@ -125,6 +125,7 @@ def test_a_share_that_rises_only_because_calls_leave_the_window_is_not_beyond_th
     about = dependency()
     minute(about, NOW - 4 * MINUTE, success=9900)
     minute(about, NOW, timeout=50)
+    minute(about, NOW + MINUTE)  # The caller reports, but makes no calls.
 
     assert list(rates.TIMEOUTS.read(metric_query(), NOW + 2 * MINUTE)) == []
     (reading,) = rates.TIMEOUTS.read(metric_query(standing=[ORACLE]), NOW + 2 * MINUTE)

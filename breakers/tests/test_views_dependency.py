@@ -109,7 +109,7 @@ def test_transitions_are_newest_first_and_paged():
         ("failure_rate 0.60 >= 0.50", "60 % of the calls failed, limit 50 %"),
         ("slow_call_rate 1.00 >= 0.80", "100 % of the calls were slow, limit 80 %"),
         ("probes: failure_rate 0.67 >= 0.50", "67 % of the probes failed, limit 50 %"),
-        ("probes: failure_rate 0.00 < 0.50", "0 % of the probes failed, below the limit 50 %"),
+        ("probes: failure_rate 0.00 < 0.50", "0 % of the probes failed, below the limit of 50 %"),
         ("probes: slow_call_rate 1.00 >= 0.80", "100 % of the probes were slow, limit 80 %"),
         ("open_seconds 75.8 over", "open for 75.8 s, probing"),
         ("half_open_max_seconds 60.0 over", "a probe took longer than 60 s"),
@@ -314,7 +314,7 @@ def test_state_that_was_the_worst_of_no_minute_is_counted_by_its_changes():
     page_text = text(page(browser_as("viewer").get(PATH)))
 
     assert "open in 1 of 1,440 minutes" in page_text
-    assert "half-open in 2 state changes" in page_text
+    assert "half-open 2 times, briefly" in page_text
 
 
 def test_counters_say_until_when_calls_were_counted():
@@ -326,14 +326,14 @@ def test_counters_say_until_when_calls_were_counted():
 
     page_text = text(page(browser_as("viewer").get(PATH)))
 
-    assert f"Counted until {last.minute:%H:%M}. The latest calls may be missing." in page_text
-    assert f"calls until {last.minute:%H:%M}" in page_text
+    assert f"Last counted call: {last.minute:%H:%M}. Later calls may be missing." in page_text
+    assert f"last call {last.minute:%H:%M}" in page_text
 
 
 def test_counters_without_calls_have_no_time():
     dependency("core->oracle", db_now())
 
-    assert "Counted until" not in text(page(browser_as("viewer").get(PATH)))
+    assert "Last counted call" not in text(page(browser_as("viewer").get(PATH)))
 
 
 def test_removed_one_keeps_its_page():

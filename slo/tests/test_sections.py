@@ -96,6 +96,14 @@ def test_one_of_which_nothing_is_known_for_an_hour_is_told_of(age, count):
     assert len(attention.list_alerts_and_gaps(NOW)) == count
 
 
+@pytest.mark.parametrize(("states", "count"), [(["ok"], 0), (["ok", "unknown"], 1)])
+def test_one_whose_rules_can_still_fire_is_not_told_of(states, count):
+    rules = [{"state": state} for state in states]
+    create_status(factories.slo(), "unknown", NOW - HOUR, rules=rules)
+
+    assert len(attention.list_alerts_and_gaps(NOW)) == count
+
+
 def test_one_without_rules_is_only_mentioned():
     create_status(factories.slo(rules=[]), "unknown")
 

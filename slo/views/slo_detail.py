@@ -247,7 +247,9 @@ def explain_unknown(
     unknown = (one for one in _rule_windows(slo) if status.burn_rates.get(one) is None)
     for name in sorted(unknown, key=window_minutes):
         reasons.append(explain_unknown_window(name, status.coverage, slo))
-    return reasons or [f"No samples in the {RECENT_MINUTES} min up to the last evaluation."]
+    if not reasons and not status.coverage.get(RECENT):
+        reasons.append(f"No samples in the {RECENT_MINUTES} min up to the last evaluation.")
+    return reasons
 
 
 def _rule_windows(slo: Slo) -> set[str]:

@@ -91,7 +91,7 @@ def build_progress(switch: Switch, now: datetime, place: str = PAGE) -> dict[str
         "now": now,
         "place": place,
         "effect": measured,
-        "reach": _tell_reach(measured, checking),
+        "reach": _choose_reach(measured, checking),
         "state": switch.state.value,
         "cells": build_cells(measured.applied, measured.instances),
         "commit_ms": commit_ms,
@@ -120,7 +120,7 @@ def _build_checking(switch: Switch, instances: int, now: datetime) -> dict[str, 
     }
 
 
-def _tell_reach(measured: SwitchEffect, checking: dict[str, Any]) -> str:
+def _choose_reach(measured: SwitchEffect, checking: dict[str, Any]) -> str:
     """Return the reach to show: no full one if no instance that reports checks the switch."""
     if measured.reach == "everybody" and checking.get("only_others_check"):
         return "all-heard-from"

@@ -85,7 +85,7 @@ class CheckedKey:
 
     @property
     def has_stopped(self) -> bool:
-        """Return whether all callers stopped cleanly."""
+        """True if all callers stopped cleanly."""
         return self.is_checked and all(one.stopped == one.instances for one in self.services)
 
     @property

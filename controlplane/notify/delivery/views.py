@@ -102,7 +102,8 @@ class DeliveryRow:
     @property
     def about(self) -> str:
         """The message's subject as screens show it: of a dependency, its name `core → oracle`."""
-        return self.message.subject.removeprefix("dependency:").replace("->", " → ")
+        kind, _, name = self.message.subject.partition(":")
+        return name.replace("->", " → ") if kind == "dependency" else self.message.subject
 
     @property
     def page(self) -> str:

@@ -17,7 +17,8 @@ export function formatRate(value) {
   if (value == null) return UNKNOWN;
   const size = Math.abs(value);
   if (size && size < 0.01) return "< 0.01×";
-  return `${Number(size < 100 ? value.toPrecision(3) : value.toFixed(0)).toLocaleString("en-GB")}×`;
+  const rounded = Number(size < 100 ? value.toPrecision(3) : value.toFixed(0));
+  return `${rounded.toLocaleString("en-GB", { maximumFractionDigits: 4 })}×`;
 }
 
 // Rounded down, so that the remaining budget is never overstated.

@@ -15,7 +15,7 @@ from switchgear.cli.parser import DRY_RUN, Commands, option, reason_option
 
 PATH = "/configuration/"
 SCHEMA_FOLDER = "schema"
-ELSEWHERE_NAMED = 5
+MAX_NAMED = 5
 MARKS = {"new": ("+ ", "good"), "changed": ("~ ", "warn"), "kept": ("= ", "quiet")}
 LOAD_SECONDS = 35.0
 """Timeout of a load or comparison. The console itself gives up after 25 s."""
@@ -155,7 +155,7 @@ def _print_plan(call: CommandContext, plan: Document) -> None:
     for one in plan["changes"]:
         _print_change(call, one)
     if elsewhere := plan["elsewhere"]:
-        named, more = ", ".join(elsewhere[:ELSEWHERE_NAMED]), len(elsewhere) - ELSEWHERE_NAMED
+        named, more = ", ".join(elsewhere[:MAX_NAMED]), len(elsewhere) - MAX_NAMED
         rest = f" and {more:,} more" if more > 0 else ""
         call.screen.line(StyledText(f"In none of the files, unchanged: {named}{rest}.", "quiet"))
     for remark in plan["remarks"]:

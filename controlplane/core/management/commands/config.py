@@ -24,8 +24,8 @@ from controlplane.core.shell import ShellCommand, shell_actor
 
 MARKS = {NEW: "+", CHANGED: "~", KEPT: "="}
 STDOUT = "-"
-ELSEWHERE_NAMED = 5
-"""Most entries in none of the files that are named in the output."""
+MAX_NAMED = 5
+"""Maximum number of entries in none of the files that the output names."""
 
 
 class Command(ShellCommand):
@@ -116,8 +116,8 @@ class Command(ShellCommand):
         for change in loaded.changes:
             self._show(change)
         if loaded.elsewhere:
-            named = ", ".join(loaded.elsewhere[:ELSEWHERE_NAMED])
-            more = len(loaded.elsewhere) - ELSEWHERE_NAMED
+            named = ", ".join(loaded.elsewhere[:MAX_NAMED])
+            more = len(loaded.elsewhere) - MAX_NAMED
             rest = f" and {more:,} more" if more > 0 else ""
             self.line(f"In none of the files, unchanged: {named}{rest}.")
         for remark in loaded.remarks:
