@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET
 from breakers.counts import COUNTERS
 from breakers.map import amplification
 from breakers.models import Dependency, Override, Service, Transition
+from breakers.names import dependency_name
 from breakers.policies.differences import compare_audit_values, policy_sections
 from breakers.services import override_undo, overrides
 from breakers.states import dependency_status, history
@@ -157,7 +158,7 @@ def _worst_chain(dependency: Dependency) -> amplification.RetryChain:
 
 def _list_without_data(chain: amplification.RetryChain) -> list[str]:
     """Return the labels of the chain's dependencies of which no report is known, in its order."""
-    pairs = [f"{caller}->{callee}" for caller, callee in pairwise(chain.services)]
+    pairs = [dependency_name(*pair) for pair in pairwise(chain.services)]
     silent = Dependency.objects.registered().select_named(pairs).exclude(was_reported())
     labels = {one.name: one.label for one in silent}
     return [labels[pair] for pair in pairs if pair in labels]
