@@ -18,6 +18,7 @@ from switches.models import (
     Drill,
     DrillMark,
     DrillSchedule,
+    EmergencyOrder,
     Episode,
     Publication,
     Ramp,
@@ -41,6 +42,13 @@ register_read_only(
     filters="ended_how permanent on_expiry",
     search="switch__id reason =engaged_by_name",
     related="switch",
+)
+register_read_only(
+    EmergencyOrder,
+    "id at action switch by_name plane state received_at closed_at",
+    order="-at",
+    filters="action state",
+    search="=switch =by_name",
 )
 register_read_only(Rule, "name kind switches n created_by changed_at", order="name", filters="kind")
 register_read_only(

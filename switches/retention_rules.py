@@ -17,7 +17,19 @@ TRIPS = RetentionRule(
     exempt="Trips that engaged a switch belong to its episode.",
 )
 
-RETENTION_RULES.register(TRIPS)
+EMERGENCY_ORDERS = RetentionRule(
+    name="emergency-orders",
+    model="switches.EmergencyOrder",
+    period=timedelta(days=400),
+    where="closed_at < %(before)s",
+    since="closed_at",
+    bounds=(400, 3650),
+    tick="emergency.purge",
+    why="Orders that data planes accepted without the database, and what became of each.",
+    exempt="Orders that are not closed.",
+)
+
+RETENTION_RULES.register(TRIPS, EMERGENCY_ORDERS)
 
 keep_permanently(
     "Engagements and their reasons are the history of the installation.",

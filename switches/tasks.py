@@ -22,6 +22,11 @@ def purge_trips(now: datetime) -> int:
     return retention.purge([retention_rules.TRIPS], now)
 
 
+@ticks.tick("emergency.purge", seconds=24 * 3600, queue="housekeeping")
+def purge_emergency_orders(now: datetime) -> int:
+    return retention.purge([retention_rules.EMERGENCY_ORDERS], now)
+
+
 ticks.tick("switches.expire", seconds=1, queue="switches", pending=lambda now: [past_expiry(now)])(
     services.expire_due
 )

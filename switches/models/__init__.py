@@ -1,6 +1,7 @@
 """Models of switches."""
 
 from switches.models.drill import Drill, DrillMark, DrillSchedule
+from switches.models.emergency import EmergencyOrder
 from switches.models.ramp import Ramp
 from switches.models.report import WeeklyReport
 from switches.models.rule import Rule
@@ -18,6 +19,7 @@ __all__ = [
     "Drill",
     "DrillMark",
     "DrillSchedule",
+    "EmergencyOrder",
     "Episode",
     "OnExpiry",
     "Publication",
