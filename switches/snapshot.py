@@ -1,4 +1,4 @@
-"""The published snapshot of open episodes: canonical bytes and ETag.
+"""The snapshot of open episodes and emergency orders: canonical bytes and ETag.
 
 Canonical JSON per RFC 8785: sorted keys, no spaces, unescaped UTF-8, shortest numbers. One state
 has exactly one text, so signatures of the bytes can be verified anywhere.
@@ -40,7 +40,10 @@ class SnapshotVersion:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotEntry:
-    """An engaged or ramping switch with its open episode."""
+    """An engaged or ramping switch with its open episode, or with its open emergency order.
+
+    `emergency` is the id of that order, "" for an episode.
+    """
 
     id: str
     scope: str
@@ -51,24 +54,43 @@ class SnapshotEntry:
     engaged_at: datetime
     expires_at: datetime | None
     on_expiry: str
+    emergency: str = ""
 
     @property
     def state(self) -> str:
         return "ramping" if self.allow_percent else "engaged"
 
 
+@dataclass(frozen=True, slots=True)
+class OrderIds:
+    """The ids of emergency orders in a snapshot: those in force, and those no longer in force."""
+
+    open: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
+
+
 def drill_reason(reason: str) -> str:
     return f"Drill: {reason}"
 
 
-def render(publication: SnapshotVersion, entries: Iterable[SnapshotEntry]) -> bytes:
+def render(
+    publication: SnapshotVersion,
+    entries: Iterable[SnapshotEntry],
+    orders: OrderIds | None = None,
+) -> bytes:
     """Return the canonical bytes of a snapshot; switches are sorted by id, by code point."""
-    return assemble(publication, map(render_entry, sorted(entries, key=lambda entry: entry.id)))
+    elements = map(render_entry, sorted(entries, key=lambda entry: entry.id))
+    return assemble(publication, elements, orders)
 
 
-def assemble(publication: SnapshotVersion, elements: Iterable[bytes]) -> bytes:
-    """Return the canonical bytes of a snapshot from the bytes of its switches, in order of id."""
-    document = {
+def assemble(
+    publication: SnapshotVersion, elements: Iterable[bytes], orders: OrderIds | None = None
+) -> bytes:
+    """Return the canonical bytes of a snapshot from the bytes of its switches, in order of id.
+
+    `orders` is the field `emergency`, which is left out if it is None.
+    """
+    document: dict[str, object] = {
         "schema": SCHEMA,
         "epoch": str(publication.epoch),
         "version": publication.version,
@@ -76,6 +98,8 @@ def assemble(publication: SnapshotVersion, elements: Iterable[bytes]) -> bytes:
         "poll_seconds": POLL_SECONDS,
         "switches": orjson.Fragment(b"[%b]" % b",".join(elements)),
     }
+    if orders is not None:
+        document["emergency"] = {"open": orders.open, "closed": orders.closed}
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
@@ -92,6 +116,8 @@ def render_entry(entry: SnapshotEntry) -> bytes:
         "expires_at": None if entry.expires_at is None else timestamp(entry.expires_at),
         "on_expiry": entry.on_expiry,
     }
+    if entry.emergency:
+        fields["emergency"] = entry.emergency
     return orjson.dumps(fields, option=orjson.OPT_SORT_KEYS)
 
 

@@ -8,22 +8,26 @@ partial change.
 import asyncio
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
-from functools import lru_cache
+from functools import lru_cache, partial
+from types import MappingProxyType
 from uuid import UUID
 
 from controlplane.core.degradation_levels import READ_ONLY, Cause
 from controlplane.dataplane.histograms import Histogram
+from switches.emergency.orders import Order
 
 from .ingest.instance_ledger import InstanceLedger
 from .ingest.presence_buffer import PROPAGATION_SECONDS
 from .ingest.rate_limiter import ReportRateLimiter
 from .memory.compression import Header
-from .memory.credentials import TokenTable
+from .memory.credentials import CodeTable, TokenTable
 from .memory.listeners import CONFIG, SNAPSHOT, Listeners
+from .memory.merged_copy import merge_orders
+from .memory.order_set import ClosedOrders, OrderSet
 from .memory.policies import Policies
 from .memory.served_copy import Copy
 from .postgres.database import DatabaseHead
@@ -55,7 +59,12 @@ class State:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.copy: Copy | None = None
+        """The served copy: `published` and the open emergency orders."""
+        self.published: Copy | None = None
+        """The copy of the database's snapshot, read or restored from disk."""
+        self.orders = OrderSet()
         self.tokens: TokenTable | None = None
+        self.codes: CodeTable = {}
         self.revision = 0
         self.known: frozenset[str] = frozenset()
         self.registrations = -1
@@ -209,20 +218,53 @@ class State:
         """Return True if `head` has older policies than those loaded, in the same epoch."""
         return head.policies < self.policies_since(head)
 
-    def install_copy(self, copy: Copy, confirmed_at: float) -> None:
-        """Serve `copy` from now on. The caller must have checked that it is not outdated."""
-        if self.copy is not None and self.copy.publication.epoch != copy.publication.epoch:
-            self.left_epochs |= {self.copy.publication.epoch}
+    def install_copy(
+        self, copy: Copy, confirmed_at: float, closed: ClosedOrders | None = None
+    ) -> None:
+        """Serve `copy` from now on. The caller must have checked that it is not outdated.
+
+        `closed` are the emergency orders that the database had closed in this version, None if
+        unknown. Orders and copy are replaced together, so that no switch is released in between.
+        """
+        before = self.published
+        if before is not None and before.publication.epoch != copy.publication.epoch:
+            self.left_epochs |= {before.publication.epoch}
             # Numbers of another epoch mean nothing: read again, even if they are equal.
             self.revision, self.registrations, self.degradation = 0, -1, -1
+            self.orders = self.orders.begin_epoch(closed or {}, partial(_is_engaged, before))
+        elif closed is not None:
+            self.orders = self.orders.close(closed)
         self._confirmed_at = confirmed_at
-        self.copy = copy
-        self.changed.set()
-        self.listeners.notify(len(copy.body), topic=SNAPSHOT)
+        self.published = copy
+        self._serve()
 
-    def install_tokens(self, revision: int, tokens: TokenTable) -> None:
+    def add_orders(self, orders: Iterable[Order]) -> bool:
+        """Serve these emergency orders, too; return False if all of them were known."""
+        known = self.orders
+        self.orders = known.add(orders)
+        if self.orders is known:
+            return False
+        self._serve()
+        return True
+
+    def forget_orders(self, ids: Iterable[UUID]) -> None:
+        """Forget emergency orders that the database closed long ago."""
+        self.orders = self.orders.forget(ids)
+
+    def _serve(self) -> None:
+        """Serve the published copy and the open orders, and answer held requests."""
+        self.changed.set()
+        if self.published is None:
+            return  # Tokens and switches are not loaded either.
+        self.copy = merge_orders(self.published, self.orders, self.wall(), self.copy)
+        self.listeners.notify(len(self.copy.body), topic=SNAPSHOT)
+
+    def install_tokens(
+        self, revision: int, tokens: TokenTable, codes: CodeTable = MappingProxyType({})
+    ) -> None:
         self.revision = revision
         self.tokens = tokens
+        self.codes = codes
         self.changed.set()
         self.listeners.notify()
 
@@ -253,6 +295,11 @@ class State:
 
     def set_redis_reachable(self, is_reachable: bool) -> None:
         self.redis_reachable = is_reachable
+
+
+def _is_engaged(copy: Copy, switch: str) -> bool:
+    entry = copy.entries.get(switch)
+    return entry is not None and entry.state == "engaged"
 
 
 @lru_cache(maxsize=1)

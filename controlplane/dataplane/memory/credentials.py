@@ -40,6 +40,19 @@ TokenTable = Mapping[bytes, Credential]
 """Credentials by token prefix, without revoked tokens and those of inactive people."""
 
 
+@dataclass(frozen=True, slots=True)
+class EmergencyCode:
+    """The emergency code of a person who may engage switches: salt and scrypt hash."""
+
+    user_id: int
+    salt: bytes
+    digest: bytes
+
+
+CodeTable = Mapping[str, EmergencyCode]
+"""Emergency codes by user name."""
+
+
 def not_loaded(consequence: str) -> Unavailable:
     return Unavailable(
         f"{consequence}: the database has not responded since the start.", retry_after=1

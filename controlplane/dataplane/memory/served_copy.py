@@ -1,7 +1,8 @@
 """A snapshot version with its rendered bytes and headers, its drill copy, and version marks.
 
-A version mark `<epoch>.<version>` is sent in If-None-Match and Last-Event-ID. In an ETag, a suffix
-identifies the document of drill instances, and `-gzip` the gzip form.
+A version mark `<epoch>.<version>` is sent in If-None-Match and Last-Event-ID. A suffix identifies
+the open emergency orders, or the document of drill instances; in an ETag, `-gzip` identifies the
+gzip form.
 """
 
 import re
@@ -13,7 +14,13 @@ from typing import Optional
 
 from controlplane.core.content_encoding import gzip_etag
 from switches.drills.patterns import Marks
-from switches.snapshot import SnapshotEntry, SnapshotVersion, assemble, render_entry
+from switches.snapshot import (
+    OrderIds,
+    SnapshotEntry,
+    SnapshotVersion,
+    assemble,
+    render_entry,
+)
 
 from .compression import VARY, GzipForm, Header
 from .instance_names import service_of
@@ -26,12 +33,18 @@ MAX_CHUNK_BYTES = 32 * 1024
 MAX_NAMES = 20_000
 """Most instance names whose match with the marks of drills is cached."""
 
+NO_ORDERS = OrderIds()
+
 Mark = tuple[bytes, bytes, bytes | None]
-"""Epoch as text, version in decimal digits, and suffix; the suffix None matches any."""
+"""Epoch as text, version in decimal digits, and suffix.
+
+The suffix None, of an event id, matches any copy without emergency orders.
+"""
 
 _MARK = rb"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.([0-9]{1,18})"
-_ENTITY_TAG = re.compile(rb'"' + _MARK + rb'(-[0-9a-f]{8}|)(?:-gzip)?"')
-_EVENT_ID = re.compile(_MARK)
+_SUFFIX = rb"(-[0-9a-f]{8}|)"
+_ENTITY_TAG = re.compile(rb'"' + _MARK + _SUFFIX + rb'(?:-gzip)?"')
+_EVENT_ID = re.compile(_MARK + _SUFFIX)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +54,10 @@ class Copy:
     `elements` are the bytes of each entry. `event` is the body as streams send it, in chunks,
     because servers buffer a number of unread chunks whatever their size. `validators` are headers
     of both 200 and 304, `description` of 200 only, and `gzip_validators` of a 304 for a client that
-    has the gzip form. `drill_snapshot` selects the copies of instances in drills; `suffix`
-    distinguishes their ETags. `is_kept` is True for a copy restored from disk, which has no drills.
+    has the gzip form. `orders` are the ids of emergency orders, and `orders_hash` identifies those
+    that the version doesn't imply. `drill_snapshot` selects the copies of instances in drills.
+    `suffix` distinguishes the marks of copies of one version. `is_kept` is True for a copy restored
+    from disk, which has no drills.
     """
 
     publication: SnapshotVersion
@@ -60,6 +75,8 @@ class Copy:
     description: tuple[Header, ...]
     drill_snapshot: "DrillSnapshot | None" = None
     is_kept: bool = False
+    orders: OrderIds = NO_ORDERS
+    orders_hash: str = ""
 
     @classmethod
     def render(
@@ -71,10 +88,13 @@ class Copy:
         drill_snapshot: "DrillSnapshot | None" = None,
         is_kept: bool = False,
         is_drill_copy: bool = False,
+        orders: OrderIds = NO_ORDERS,
+        orders_hash: str = "",
     ) -> "Copy":
         """Render `entries` as version `publication`, reusing unchanged elements of `before`.
 
-        `is_drill_copy` is True for the copy of instances in drills.
+        `is_drill_copy` is True for the copy of instances in drills. `orders_hash` identifies
+        emergency orders that the version doesn't imply.
         """
         by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
         known = {} if before is None else before.entries
@@ -84,11 +104,13 @@ class Copy:
             else render_entry(entry)
             for entry in by_id.values()
         }
-        body = assemble(publication, elements.values())
+        body = assemble(publication, elements.values(), orders)
         mark = publication.mark.encode()
-        event = b"id: %b\nevent: snapshot\ndata: %b\n\n" % (mark, body)
+        suffix = f"-{orders_hash}".encode() if orders_hash else b""
+        event = b"id: %b%b\nevent: snapshot\ndata: %b\n\n" % (mark, suffix, body)
         starts = range(0, len(event), MAX_CHUNK_BYTES)
-        suffix = b"-" + sha256(body).hexdigest()[:8].encode() if is_drill_copy else b""
+        if is_drill_copy:
+            suffix = b"-" + sha256(body).hexdigest()[:8].encode()
         etag = b'"%b%b"' % (mark, suffix)
         in_drill = is_drill_copy or drill_snapshot is not None
         version = (b"switchgear-version", str(publication.version).encode())
@@ -109,6 +131,8 @@ class Copy:
             description=(JSON, (b"content-length", str(len(body)).encode())),
             drill_snapshot=drill_snapshot,
             is_kept=is_kept,
+            orders=orders,
+            orders_hash=orders_hash,
         )
 
 
@@ -141,7 +165,14 @@ class DrillSnapshot:
             return normal
         if self._made is None or self._made[0] != running:
             entries = (*normal.entries.values(), *running)
-            copy = normal.render(normal.publication, entries, normal, is_drill_copy=True)
+            copy = normal.render(
+                normal.publication,
+                entries,
+                normal,
+                is_drill_copy=True,
+                orders=normal.orders,
+                orders_hash=normal.orders_hash,
+            )
             self._made = running, copy
         return self._made[1]
 
@@ -165,22 +196,26 @@ def parse_tags(if_none_match: bytes) -> list[Mark]:
 def parse_event_id(last_event_id: bytes) -> list[Mark]:
     """Return the version mark in a Last-Event-ID header, as a list of at most one."""
     match = _EVENT_ID.fullmatch(last_event_id)
-    return [] if match is None else [(match[1], match[2], None)]
+    return [] if match is None else [(match[1], match[2], match[3] or None)]
 
 
 def match_copy(marks: Sequence[Mark], copy: Copy) -> bool:
     """Return True if one of `marks` names `copy`, or a newer version of its epoch.
 
-    A newer version comes from a replica that is ahead of this one, so the client keeps it. A copy
-    restored from disk has no drills; any suffix matches it, so that clients keep their drill
-    copies.
+    A newer version comes from a replica that is ahead of this one, so the client keeps it, unless
+    this copy has emergency orders that the client may lack. A copy restored from disk has no
+    drills; without orders, any suffix matches it, so that clients keep their drill copies.
     """
-    present = copy.publication.version
+    present, has_orders = copy.publication.version, bool(copy.orders_hash)
+
+    def is_same(suffix: bytes | None) -> bool:
+        return suffix == copy.suffix or (not has_orders and (suffix is None or copy.is_kept))
+
     return any(
         epoch == copy.epoch
         and (
-            int(version) > present
-            or (int(version) == present and (copy.is_kept or suffix in (None, copy.suffix)))
+            (int(version) >= present and is_same(suffix))
+            or (int(version) > present and not has_orders)
         )
         for epoch, version, suffix in marks
     )

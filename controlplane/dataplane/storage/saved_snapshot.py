@@ -1,10 +1,11 @@
 """Content of the file from which a data plane starts without a database. Pure.
 
-The file contains the snapshot exactly as served. Policies have a file of their own
-(:mod:`.saved_policies`), because they may be large and change at other times.
+The file contains the published snapshot, to which emergency orders are added when it is served.
+Policies have a file of their own (:mod:`.saved_policies`), because they may be large and change at
+other times.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
@@ -13,8 +14,14 @@ from uuid import UUID
 import orjson
 
 from controlplane.core.canonical import timestamp
-from controlplane.dataplane.memory.credentials import Credential, TokenTable
-from switches.snapshot import SCHEMA, SnapshotEntry, SnapshotVersion, render
+from controlplane.dataplane.memory.credentials import (
+    CodeTable,
+    Credential,
+    EmergencyCode,
+    TokenTable,
+)
+from controlplane.dataplane.memory.order_set import ClosedOrder, ClosedOrders
+from switches.snapshot import SCHEMA, OrderIds, SnapshotEntry, SnapshotVersion, render
 
 from .signed_file import SavedContent, SignedDocument, check_count, check_text, parse_time
 
@@ -26,7 +33,8 @@ class SavedState(SavedContent):
     """The saved state of a data plane.
 
     `known` holds the ids of all switches ever registered, and `registrations` their number.
-    `revision` is the revision of the credentials when `tokens` were read.
+    `revision` is the revision of the credentials when `tokens` and emergency `codes` were read.
+    `closed` and `settled` are the emergency orders that are no longer in force.
     """
 
     publication: SnapshotVersion
@@ -35,6 +43,9 @@ class SavedState(SavedContent):
     revision: int
     known: frozenset[str]
     registrations: int
+    codes: CodeTable = field(default_factory=dict)
+    closed: ClosedOrders = field(default_factory=dict)
+    settled: frozenset[UUID] = frozenset()
 
     @property
     def epoch(self) -> UUID:
@@ -47,6 +58,7 @@ class SavedState(SavedContent):
         return replace(
             served,
             tokens=tokens.tokens,
+            codes=tokens.codes,
             revision=tokens.revision,
             known=known.known,
             registrations=known.registrations,
@@ -58,6 +70,7 @@ class SavedSnapshot(NamedTuple):
 
     publication: SnapshotVersion
     entries: tuple[SnapshotEntry, ...]
+    orders: OrderIds | None = None
 
 
 def _serialize(saved: SavedState) -> bytes:
@@ -84,11 +97,29 @@ def _serialize(saved: SavedState) -> bytes:
         "snapshot": orjson.Fragment(render(saved.publication, saved.entries)),
         "tokens": tokens,
     }
+    # Older releases can't read a copy with these.
+    if saved.codes:
+        document["codes"] = [
+            {
+                "digest": code.digest.hex(),
+                "name": name,
+                "salt": code.salt.hex(),
+                "user_id": code.user_id,
+            }
+            for name, code in sorted(saved.codes.items())
+        ]
+    if saved.closed:
+        document["closed_orders"] = [
+            {"at": timestamp(order.at), "id": str(order_id), "subject": order.subject}
+            for order_id, order in sorted(saved.closed.items())
+        ]
+    if saved.settled:
+        document["settled_orders"] = sorted(map(str, saved.settled))
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
 def _parse(document: Any) -> SavedState:
-    publication, entries = _parse_snapshot(document["snapshot"])
+    publication, entries, _ = _parse_snapshot(document["snapshot"])
     left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
     if publication.epoch in left_epochs:
         raise ValueError("its epoch was replaced")
@@ -99,6 +130,12 @@ def _parse(document: Any) -> SavedState:
         revision=check_count(document["revision"]),
         known=frozenset(map(check_text, document["known"])),
         registrations=check_count(document["registrations"]),
+        codes=dict(_parse_code(each) for each in document.get("codes", ())),
+        closed={
+            UUID(each["id"]): ClosedOrder(parse_time(each["at"]), check_text(each["subject"]))
+            for each in document.get("closed_orders", ())
+        },
+        settled=frozenset(map(UUID, document.get("settled_orders", ()))),
         left_epochs=left_epochs,
         confirmed_at=parse_time(document["confirmed_at"]),
     )
@@ -115,7 +152,9 @@ def _parse_snapshot(snapshot: Any) -> SavedSnapshot:
     entries = tuple(_parse_entry(each) for each in snapshot["switches"])
     if len({entry.id for entry in entries}) != len(entries):
         raise ValueError("a switch is listed twice")
-    return SavedSnapshot(publication, entries)
+    ids = snapshot.get("emergency")
+    orders = None if ids is None else OrderIds(tuple(ids["open"]), tuple(ids["closed"]))
+    return SavedSnapshot(publication, entries, orders)
 
 
 def _parse_entry(element: Any) -> SnapshotEntry:
@@ -153,7 +192,17 @@ def _parse_credential(element: Any) -> tuple[bytes, Credential]:
     )
 
 
+def _parse_code(element: Any) -> tuple[str, EmergencyCode]:
+    return check_text(element["name"]), EmergencyCode(
+        check_count(element["user_id"]),
+        bytes.fromhex(element["salt"]),
+        bytes.fromhex(element["digest"]),
+    )
+
+
 STATE = SignedDocument(b"switchgear-copy", _parse, _serialize)
 SNAPSHOT = SignedDocument(
-    b"switchgear-snapshot", _parse_snapshot, lambda saved: render(saved.publication, saved.entries)
+    b"switchgear-snapshot",
+    _parse_snapshot,
+    lambda saved: render(saved.publication, saved.entries, saved.orders),
 )

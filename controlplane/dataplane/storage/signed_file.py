@@ -146,11 +146,7 @@ class SignedFiles(Generic[T]):
             if present is not None:  # Keep a valid previous file.
                 self._current.replace(self._previous)
             self._draft.replace(self._current)
-            descriptor = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                os.fsync(descriptor)
-            finally:
-                os.close(descriptor)
+            sync_folder(self._folder)
             self._written = _file_identity(self._current), content
             self._needs_signing = False
 
@@ -201,7 +197,7 @@ class SignedFiles(Generic[T]):
         Return None if the file is missing or invalid; log why it is invalid.
         """
         try:
-            content = self._content(path)
+            content = read_file(path, self._largest_bytes)
             for key in self._older_keys:
                 with contextlib.suppress(InvalidFile):
                     return document.verify(content, key), True
@@ -216,33 +212,10 @@ class SignedFiles(Generic[T]):
         log.error("dataplane.copy_refused", file=str(path), why=why)
         return None
 
-    def _content(self, path: Path) -> bytes:
-        """Return a regular file's bytes; refuse one that other users can access. Never block."""
-        with open(path, "rb", opener=_open_plainly) as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode):
-                raise InvalidFile("it is not a regular file")
-            if stat.S_IMODE(status.st_mode) & 0o077:
-                raise InvalidFile("other users can read or write it; run chmod 600")
-            content = file.read(self._largest_bytes + 1)
-        if len(content) > self._largest_bytes:
-            raise InvalidFile(f"it is larger than {self._largest_bytes} bytes")
-        return content
-
     def _write(self, draft: Path, content: bytes, *, sync: bool) -> None:
         if len(content) > self._largest_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._current))
-        draft.unlink(missing_ok=True)  # Left by a killed process.
-        try:
-            with open(draft, "xb", buffering=0, opener=_open_privately) as file:
-                view = memoryview(content)
-                while view:
-                    view = view[file.write(view) :]
-                if sync:
-                    os.fsync(file.fileno())
-        except OSError:
-            draft.unlink(missing_ok=True)
-            raise
+        create_file(draft, content, sync=sync)
 
     @contextlib.contextmanager
     def _hold_lock(self) -> Iterator[None]:
@@ -263,6 +236,50 @@ class SignedFiles(Generic[T]):
             yield
         finally:
             os.close(descriptor)  # Releases the lock.
+
+
+def read_file(path: Path, largest_bytes: int) -> bytes:
+    """Return a regular file's bytes. Never block.
+
+    Raise :class:`InvalidFile` if other users can access it or it is too large, else OSError.
+    """
+    with open(path, "rb", opener=_open_plainly) as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise InvalidFile("it is not a regular file")
+        if stat.S_IMODE(status.st_mode) & 0o077:
+            raise InvalidFile("other users can read or write it; run chmod 600")
+        content = file.read(largest_bytes + 1)
+    if len(content) > largest_bytes:
+        raise InvalidFile(f"it is larger than {largest_bytes} bytes")
+    return content
+
+
+def create_file(draft: Path, content: bytes, *, sync: bool) -> None:
+    """Write a new file that only this user can access, with `sync` durably; replace an old draft.
+
+    Raise OSError, without a file, if that fails.
+    """
+    draft.unlink(missing_ok=True)  # Left by a killed process.
+    try:
+        with open(draft, "xb", buffering=0, opener=_open_privately) as file:
+            view = memoryview(content)
+            while view:
+                view = view[file.write(view) :]
+            if sync:
+                os.fsync(file.fileno())
+    except OSError:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def sync_folder(folder: Path) -> None:
+    """Make new names in a folder durable; raise OSError if that fails."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _file_identity(path: Path) -> tuple[int, ...]:

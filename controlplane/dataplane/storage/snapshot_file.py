@@ -16,7 +16,9 @@ import hmac
 import os
 from dataclasses import replace
 from pathlib import Path
+from uuid import UUID
 
+from controlplane.dataplane.memory.order_set import ClosedOrder
 from switches.snapshot import SnapshotVersion
 
 from .saved_policies import POLICIES, SavedPolicies
@@ -88,10 +90,14 @@ def _apply_latest(copy: SavedState, latest: SavedSnapshot) -> SavedState:
     """Return the saved state `copy` with the snapshot `latest`, if this is newer, else unchanged.
 
     A snapshot of another epoch is newer if it was published later. In this case revision and
-    registrations are reset, because the saved ones belong to the old epoch.
+    registrations are reset, because the saved ones belong to the old epoch. Emergency orders that
+    `latest` lists as closed have no known subject, "".
     """
     ours, theirs = copy.publication, latest.publication
-    served = replace(copy, publication=theirs, entries=latest.entries)
+    closed = dict(copy.closed)
+    for each in () if latest.orders is None else latest.orders.closed:
+        closed.setdefault(UUID(each), ClosedOrder(theirs.published_at, subject=""))
+    served = replace(copy, publication=theirs, entries=latest.entries, closed=closed)
     if theirs.epoch == ours.epoch:
         return served if theirs.version > ours.version else copy
     if theirs.epoch in copy.left_epochs or theirs.published_at <= ours.published_at:

@@ -147,7 +147,7 @@ class Refresher:
             copy = Copy.render(
                 head.publication,
                 contents.entries,
-                state.copy,
+                state.published,
                 drill_snapshot=contents.drill_snapshot,
             )
             took = perf_counter() - began

@@ -8,6 +8,7 @@ from datetime import timedelta
 import structlog
 
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.saved_policies import SavedPolicies
@@ -52,12 +53,14 @@ class SnapshotKeeper:
         if saved is None:
             return
         state = self._state
-        copy = Copy.render(saved.publication, saved.entries, is_kept=True)
+        listed = OrderSet(closed=saved.closed).listed_ids(state.wall())
+        copy = Copy.render(saved.publication, saved.entries, is_kept=True, orders=listed)
         state.left_epochs = saved.left_epochs
+        state.orders = OrderSet(settled=saved.settled)
         age = max(timedelta(), state.wall() - saved.confirmed_at)
         confirmed_at = state.now() - age.total_seconds()
-        state.install_copy(copy, confirmed_at=confirmed_at)
-        state.install_tokens(saved.revision, saved.tokens)
+        state.install_copy(copy, confirmed_at=confirmed_at, closed=saved.closed)
+        state.install_tokens(saved.revision, saved.tokens, saved.codes)
         state.install_known(saved.registrations, saved.known)
         log.info(
             "dataplane.restored", version=copy.publication.version, age_seconds=age.total_seconds()
@@ -76,7 +79,7 @@ class SnapshotKeeper:
         The process serves it despite errors. Only one write runs at a time; after a slow write, the
         next one is not awaited.
         """
-        before = self._state.copy
+        before = self._state.published
         if not self._disks or (before is not None and before.publication == copy.publication):
             return
         if self._saving_latest is not None and not self._saving_latest.done():
@@ -135,14 +138,18 @@ class SnapshotKeeper:
     def _state_to_save(self) -> SavedState | None:
         """Return the state to save; None until the database has confirmed all of it."""
         state = self._state
-        if state.copy is None or state.tokens is None or not state.heard_database:
+        published = state.published
+        if published is None or state.tokens is None or not state.heard_database:
             return None
         if state.revision < 1 or state.registrations < 0:
             return None  # A new epoch has begun and is not read completely.
         return SavedState(
-            publication=state.copy.publication,
-            entries=tuple(state.copy.entries.values()),
+            publication=published.publication,
+            entries=tuple(published.entries.values()),
             tokens=state.tokens,
+            codes=state.codes,
+            closed=state.orders.closed,
+            settled=state.orders.settled,
             revision=state.revision,
             known=state.known,
             registrations=state.registrations,

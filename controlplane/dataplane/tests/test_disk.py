@@ -23,6 +23,7 @@ from controlplane.dataplane.tests.copies import (
     saved_copies,
     version,
 )
+from switches.snapshot import render
 
 
 def mode(path: Path) -> int:
@@ -37,11 +38,12 @@ def test_whatever_is_saved_is_loaded_again(saved: SavedState) -> None:
         assert SnapshotDisk(Path(folder), KEY).load() == saved
 
 
-def test_document_on_disk_is_the_one_that_is_served(tmp_path: Path) -> None:
+def test_document_on_disk_is_the_one_that_is_published(tmp_path: Path) -> None:
     disk(tmp_path).save(SAVED)
 
     served = Copy.render(SAVED.publication, SAVED.entries)
-    assert served.body in (tmp_path / "current").read_bytes()
+    published = render(SAVED.publication, SAVED.entries)
+    assert published in (tmp_path / "current").read_bytes()
     loaded = disk(tmp_path).load()
     assert loaded is not None
     assert Copy.render(loaded.publication, loaded.entries) == served

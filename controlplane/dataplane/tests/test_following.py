@@ -25,7 +25,7 @@ from controlplane.dataplane.tests.conftest import POLL_SECONDS, Following
 from controlplane.dataplane.tests.lines import wait_until
 from switches import services
 from switches.models import Episode, Publication
-from switches.snapshot import render
+from switches.snapshot import OrderIds, render
 
 A_SECOND = 1.5
 """One second, and what a busy test machine adds to it."""
@@ -164,7 +164,7 @@ def test_document_is_that_of_the_tables(following: Following) -> None:
     assert (entry.engaged_at, entry.expires_at) == (episode.engaged_at, episode.expires_at)
     assert (entry.state, str(entry.allow_percent)) == ("ramping", "12.50")
     assert copy.publication.epoch == publication.epoch
-    assert copy.body == render(copy.publication, [entry])
+    assert copy.body == render(copy.publication, [entry], OrderIds())
 
 
 def test_unchanged_version_is_rendered_once(following: Following) -> None:

@@ -125,7 +125,8 @@ def test_a_forged_copy_is_refused_and_the_one_before_is_served(keeping: Followin
         str(current)
     ]
     response = ask(keeping.plane, "GET", "/api/v1/snapshot", TOKEN)
-    assert response.content in before
+    published = response.content.replace(b'"emergency":{"closed":[],"open":[]},', b"")
+    assert published in before
     assert b"wholly" not in response.content
 
 

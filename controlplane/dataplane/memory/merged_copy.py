@@ -1,0 +1,32 @@
+"""The served copy: the published snapshot together with the open emergency orders. Pure."""
+
+from datetime import datetime
+
+from .order_set import OrderSet
+from .served_copy import Copy
+
+
+def merge_orders(published: Copy, orders: OrderSet, now: datetime, before: Copy | None) -> Copy:
+    """Return the copy that is served: `published` and the open orders.
+
+    An order only adds a block: where the published switch is engaged, that entry stands; where it
+    is ramping, the order wins. `before` is the copy served until now, whose rendered elements are
+    reused. A published copy with nothing to add is returned as it is.
+    """
+    listed = orders.listed_ids(now)
+    if not orders.hash and listed == published.orders:
+        return published
+    entries = dict(published.entries)
+    for switch, order in orders.by_switch.items():
+        present = entries.get(switch)
+        if present is None or present.state == "ramping":
+            entries[switch] = order.entry()
+    return Copy.render(
+        published.publication,
+        entries.values(),
+        published if before is None else before,
+        drill_snapshot=published.drill_snapshot,
+        is_kept=published.is_kept,
+        orders=listed,
+        orders_hash=orders.hash,
+    )

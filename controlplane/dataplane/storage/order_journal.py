@@ -1,0 +1,96 @@
+"""The journal of emergency orders on disk: one signed file per order. Blocking: use a thread.
+
+Files are only added, so the processes of a host share a folder without a lock. A signature can't
+prove age: see :mod:`.snapshot_file`.
+"""
+
+import hmac
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from uuid import UUID
+
+import structlog
+
+from switches.emergency.orders import Order, parse_order
+
+from .signed_file import InvalidFile, SignedDocument, create_file, read_file, sync_folder
+
+FOLDER = "emergency"
+MAX_BYTES = 64 * 1024
+_SUFFIX = ".order"
+
+log = structlog.get_logger(__name__)
+
+SIGNED_ORDER = SignedDocument(b"switchgear-order", parse_order, lambda order: order.serialized)
+
+
+def order_key(secret_key: str) -> bytes:
+    """Return the key that signs orders, derived from the installation's secret."""
+    return hmac.digest(secret_key.encode(), b"switchgear/emergency/1", "sha256")
+
+
+def verify_order(signed: bytes, keys: Sequence[bytes]) -> Order:
+    """Return the order in a signed document; raise :class:`InvalidFile` if no key fits."""
+    for key in keys[:-1]:
+        try:
+            return SIGNED_ORDER.verify(signed, key)
+        except InvalidFile:
+            continue
+    return SIGNED_ORDER.verify(signed, keys[-1])
+
+
+class OrderJournal:
+    """Orders in the subfolder `emergency` of the snapshot's folder; `keys[0]` signs new ones."""
+
+    def __init__(self, folder: Path, keys: Sequence[bytes]) -> None:
+        self._folder = folder / FOLDER
+        self._keys = keys
+        self._refused: set[str] = set()
+        """Names of unusable files that were logged."""
+
+    def write(self, order: Order) -> None:
+        """Store an order durably; raise OSError if that fails. An existing one is replaced."""
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self._folder / f"{order.id}.{os.getpid()}.draft"
+        create_file(draft, SIGNED_ORDER.sign(order, self._keys[0]), sync=True)
+        draft.replace(self._folder / f"{order.id}{_SUFFIX}")
+        sync_folder(self._folder)
+
+    def load(self, known: Iterable[UUID] = ()) -> list[Order]:
+        """Return the orders on disk, except those with `known` ids; log unusable files once.
+
+        Raise OSError if the folder can't be read; a missing one is empty.
+        """
+        skipped = {f"{order_id}{_SUFFIX}" for order_id in known}
+        found = []
+        for name in self._names():
+            if name in skipped or name in self._refused:
+                continue
+            try:
+                found.append(verify_order(read_file(self._folder / name, MAX_BYTES), self._keys))
+            except FileNotFoundError:
+                continue  # Another process has just removed it.
+            except (InvalidFile, OSError) as error:
+                self._refused.add(name)
+                log.error("dataplane.order_refused", file=str(self._folder / name), why=str(error))
+        return found
+
+    def remove(self, order_ids: Iterable[UUID]) -> None:
+        """Remove orders; raise OSError if that fails."""
+        for order_id in order_ids:
+            (self._folder / f"{order_id}{_SUFFIX}").unlink(missing_ok=True)
+
+    def changed_at(self) -> int:
+        """Return a number that changes when an order is added; 0 without a folder."""
+        try:
+            return self._folder.stat().st_mtime_ns
+        except FileNotFoundError:
+            return 0
+
+    def _names(self) -> list[str]:
+        try:
+            names = os.listdir(self._folder)
+        except FileNotFoundError:
+            return []
+        return sorted(name for name in names if name.endswith(_SUFFIX))

@@ -1,0 +1,1 @@
+"""Emergency orders: engagements that data planes accept without the database."""
