@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.shortcuts import redirect
 
 from controlplane.accounts.authentication.views.sign_in import sign_out
-from controlplane.accounts.models import BrowserSession, Credentials, Token, User
+from controlplane.accounts.models import BrowserSession, Credentials, EmergencyCode, Token, User
 from controlplane.core.admin.site import ReadOnly, Table, apply_to_each, register_read_only
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput
@@ -55,6 +55,15 @@ class TokenAdmin(ReadOnly):
 
 
 register_read_only(Credentials, "id revision")
+
+
+@admin.register(EmergencyCode)
+class EmergencyCodeAdmin(ReadOnly):
+    list_display = ("user", "created_at", "revoked_at", "last_used_at")
+    list_select_related = ("user",)
+    exclude = ("salt", "digest")
+    search_fields = ("user__username",)
+    ordering = ("-id",)
 
 
 @admin.register(BrowserSession)

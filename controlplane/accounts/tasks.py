@@ -11,5 +11,5 @@ purge_sessions = ticks.tick("sessions.purge", seconds=24 * 3600, queue="housekee
     partial(purge, [rules.SESSIONS, rules.OLD_SESSIONS, rules.CONFIRMATIONS])
 )
 ticks.tick("sign_ins.purge", seconds=24 * 3600, queue="housekeeping")(
-    partial(purge, [*rules.SIGN_INS, rules.ADMIN_LOG])
+    partial(purge, [*rules.SIGN_INS, rules.ADMIN_LOG, rules.EMERGENCY_CODES])
 )

@@ -1,0 +1,1 @@
+"""Emergency codes of people, for the emergency page of a data plane."""
