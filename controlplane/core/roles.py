@@ -34,6 +34,7 @@ WRITE_SCOPES = frozenset(
     {
         "switches:write",
         "switches:trip",
+        "switches:emergency",
         "ramps:write",
         "gates:write",
         "report:write",

@@ -18,6 +18,7 @@ AREAS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("report:write", "report calls and breakers; services need it"),
             ("switches:write", "engage and release"),
             ("switches:trip", "trip switches from monitoring"),
+            ("switches:emergency", "engage on any data plane, even while the console is down"),
             ("reports:read", "read the weekly reports"),
         ),
     ),
