@@ -51,20 +51,7 @@ ADMIN_LOG = RetentionRule(
     why="Changes made in Django's admin; the audit trail records them, too.",
 )
 
-EMERGENCY_CODES = RetentionRule(
-    name="emergency-codes",
-    model="core.EmergencyCode",
-    period=timedelta(days=400),
-    where="revoked_at < %(before)s",
-    since="created_at",
-    tick="sign_ins.purge",
-    why="Hashes of replaced codes, to check emergency orders that arrive late.",
-    exempt="Codes in use.",
-)
-
-RETENTION_RULES.register(
-    EMERGENCY_CODES, SESSIONS, OLD_SESSIONS, CONFIRMATIONS, *SIGN_INS, ADMIN_LOG
-)
+RETENTION_RULES.register(SESSIONS, OLD_SESSIONS, CONFIRMATIONS, *SIGN_INS, ADMIN_LOG)
 
 keep_permanently(
     "People are deactivated, not deleted, because the audit trail names them.", "core.User"

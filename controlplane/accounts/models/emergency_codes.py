@@ -1,9 +1,12 @@
 """Model of people's emergency codes; only a salted scrypt hash of a code is stored."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import models
 from django.db.models import Q
+
+CLOCK_TOLERANCE = timedelta(minutes=1)
+"""A code may be used on a data plane whose clock is slow before its creation, by that clock."""
 
 
 class EmergencyCodeQuerySet(models.QuerySet["EmergencyCode"]):
@@ -12,8 +15,10 @@ class EmergencyCodeQuerySet(models.QuerySet["EmergencyCode"]):
         return self.filter(revoked_at=None)
 
     def valid_at(self, at: datetime) -> "EmergencyCodeQuerySet":
-        """Return the codes that were created by `at` and not revoked then."""
-        return self.filter(Q(revoked_at=None) | Q(revoked_at__gt=at), created_at__lte=at)
+        """Return the codes that existed and were not revoked at `at`, a data plane's time."""
+        return self.filter(
+            Q(revoked_at=None) | Q(revoked_at__gt=at), created_at__lte=at + CLOCK_TOLERANCE
+        )
 
 
 class EmergencyCode(models.Model):

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils.crypto import constant_time_compare
 
+from controlplane.accounts.emergency_codes import services as emergency_codes
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Credentials
 from controlplane.core import wakeups
@@ -54,6 +55,7 @@ def create_user(
 def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> User:
     """Change fields of a person; a changed `is_active` also ends all their sessions.
 
+    Revokes the emergency code of a person who may no longer have one.
     Raises :class:`Conflict` if no active admin would remain.
     """
     require_readable(display_name=str(changes.get("display_name", "")))
@@ -73,9 +75,12 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     sessions.lock_sessions(user)
     Credentials.objects.select_for_update().get()  # Before the audit trail: a trigger updates it.
     _record("user.changed", user, actor, now, before=before, after=_audit_state(user))
+    if not emergency_codes.may_have(user):
+        reason = f"Role changed to {user.role}." if user.is_active else "Account deactivated."
+        emergency_codes.revoke_code(user=user, actor=actor, now=now, reason=reason)
     if user.is_active != was_active:
         sessions.end_all(user=user, actor=actor, now=now)
-    # Save after the audit entry, which checks the permissions of the actor: they may be `user`.
+    # Save after the audit entries, which check the permissions of the actor: they may be `user`.
     user.save(update_fields=list(changes))
     wakeups.wake("credentials")
     return user

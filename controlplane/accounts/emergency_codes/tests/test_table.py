@@ -6,6 +6,7 @@ import pytest
 from django.db import IntegrityError
 
 from controlplane.accounts.models import Credentials, EmergencyCode
+from controlplane.accounts.models.emergency_codes import CLOCK_TOLERANCE
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 
@@ -65,6 +66,7 @@ def test_code_is_valid_from_its_creation_until_it_is_revoked():
         return list(EmergencyCode.objects.valid_at(at))
 
     assert find(now - 3 * hour) == []
+    assert find(now - 2 * hour - CLOCK_TOLERANCE) == [old]
     assert find(now - 1.5 * hour) == [old]
     assert find(now - hour) == [new]
     assert find(now) == [new]
