@@ -2,7 +2,14 @@
 
 from django.urls import path
 
-from .authentication.views import confirm, password_reset, security, sign_in, single_sign_on
+from .authentication.views import (
+    confirm,
+    emergency_code,
+    password_reset,
+    security,
+    sign_in,
+    single_sign_on,
+)
 from .pages import people, preferences, sessions
 from .tokens import views as tokens
 
@@ -25,6 +32,13 @@ urlpatterns = [
     path("preferences/security/passkey/", security.add_passkey, name="security_passkey"),
     path("preferences/security/remove/", security.remove, name="security_remove"),
     path("preferences/security/codes/", security.new_codes, name="security_codes"),
+    # Not below the security page, which people reach before they set up a required second factor.
+    path("preferences/emergency-code/", emergency_code.create_code, name="emergency_code"),
+    path(
+        "preferences/emergency-code/revoke/",
+        emergency_code.revoke_code,
+        name="emergency_code_revoke",
+    ),
     path("preferences/", preferences.preferences_page, name="preferences"),
     path("preferences/new-password/", password_reset.choose_password, name="password_new"),
     path("preferences/sessions/", sessions.sessions_page, name="sessions_page"),
@@ -38,6 +52,11 @@ urlpatterns = [
     path("people/<int:user_id>/activate/", people.activate_person, name="person_activate"),
     path("people/<int:user_id>/sessions/", people.end_sessions, name="person_sessions"),
     path("people/<int:user_id>/factors/", people.reset_factors, name="person_factors"),
+    path(
+        "people/<int:user_id>/emergency-code/revoke/",
+        people.revoke_emergency_code,
+        name="person_emergency_code_revoke",
+    ),
     path("people/<int:user_id>/link/", people.reset_link, name="person_link"),
     path("tokens/", tokens.tokens_page, name="tokens_page"),
     path("tokens/new/", tokens.create_token, name="token_new"),

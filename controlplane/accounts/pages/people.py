@@ -17,6 +17,7 @@ from django.urls import reverse
 from django.views.decorators.debug import sensitive_variables
 
 from controlplane.accounts.authentication import factors, resets
+from controlplane.accounts.emergency_codes import services as emergency_codes
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import deactivation, services, sessions
@@ -58,6 +59,8 @@ def person_page(request: UserRequest, user_id: int) -> HttpResponse:
         "token_count": tokens.count(),
         "factors": factors.get_factors(person),
         "factor_required": factors.is_required(person),
+        "may_have_emergency_code": emergency_codes.may_have(person),
+        "emergency_code": emergency_codes.get_current(person),
     }
     return render(request, "core/person.html", context)
 
@@ -163,6 +166,18 @@ def reset_factors(request: UserRequest, user_id: int) -> HttpResponse:
         return show(request, "core/person_factors.html", context)
     factors.remove_all(user=person, actor=actor, now=now)
     message = f"Second factors of {person.username} reset."
+    return redirect_done(request, message, _build_url(user_id))
+
+
+@page_view("POST")
+def revoke_emergency_code(request: UserRequest, user_id: int) -> HttpResponse:
+    actor, now = require_admin(request, next_url=_build_url(user_id))
+    person = services.get_user(user_id)
+    emergency_codes.revoke_code(user=person, actor=actor, now=now)
+    message = (
+        f"Emergency code of {person.username} revoked. Data planes refuse it as soon as they read"
+        " the change."
+    )
     return redirect_done(request, message, _build_url(user_id))
 
 

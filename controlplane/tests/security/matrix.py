@@ -279,6 +279,7 @@ people/<int:user_id>/activate/  POST admin
 people/<int:user_id>/sessions/  POST admin
 people/<int:user_id>/factors/  GET, POST admin
 people/<int:user_id>/link/  POST admin
+people/<int:user_id>/emergency-code/revoke/  POST admin
 tokens/  GET person
 tokens/new/  GET, POST admin
 tokens/<int:token_id>/revoke/  GET, POST person
@@ -300,6 +301,8 @@ preferences/security/app/  GET, POST person
 preferences/security/passkey/  GET, POST person
 preferences/security/remove/  POST person
 preferences/security/codes/  POST person
+preferences/emergency-code/  POST switches:emergency
+preferences/emergency-code/revoke/  POST person
 slack/interactions  POST open
 health/startup  GET open
 health/live  GET open

@@ -11,6 +11,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from controlplane.accounts.authentication import audit_entries, codes, factors, links, passkeys
 from controlplane.accounts.authentication.adapters import SecondFactorAdapter
+from controlplane.accounts.emergency_codes import services as emergency_codes
 from controlplane.accounts.requests import UserRequest
 from controlplane.core import encryption
 from controlplane.core.clock import db_now
@@ -31,6 +32,8 @@ def security_page(request: UserRequest) -> HttpResponse:
         "required": factors.is_required(request.user),
         "by_password": request.user.has_usable_password(),
         "linked": links.is_linked(request.user),
+        "may_have_emergency_code": emergency_codes.may_have(request.user),
+        "emergency_code": emergency_codes.get_current(request.user),
     }
     return render(request, "core/security.html", context)
 

@@ -1,0 +1,34 @@
+"""Views of the security page's emergency code: create or replace it, show it once, revoke it."""
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.debug import sensitive_variables
+
+from controlplane.accounts.emergency_codes import services
+from controlplane.accounts.requests import UserRequest
+from controlplane.core.clock import db_now
+from controlplane.core.http.confirmation import require_fresh
+from controlplane.core.http.permissions import actor_of
+from controlplane.core.page_responses import page_view, redirect_done
+
+from .security import PAGE
+
+REVOKED = "Emergency code revoked. Data planes refuse it as soon as they read the change."
+
+
+@page_view("POST")
+@sensitive_variables("code")
+def create_code(request: UserRequest) -> HttpResponse:
+    """Create or replace the person's emergency code; the response shows it once."""
+    now = db_now()
+    require_fresh(request, now, next_url=PAGE)
+    code = services.create_code(user=request.user, actor=actor_of(request), now=now)
+    return render(request, "core/security_emergency_code.html", {"code": code, "created_at": now})
+
+
+@page_view("POST")
+def revoke_code(request: UserRequest) -> HttpResponse:
+    now = db_now()
+    require_fresh(request, now, next_url=PAGE)
+    services.revoke_code(user=request.user, actor=actor_of(request), now=now)
+    return redirect_done(request, REVOKED, PAGE)
