@@ -77,7 +77,7 @@ class Order:
 
     @property
     def request(self) -> tuple[object, ...]:
-        """What was asked for, the same for one request that was sent to two data planes."""
+        """The values requested, equal for one request that was sent to two data planes."""
         return self.action, self.subject, self.reason, self.expires_in, self.by
 
     @property

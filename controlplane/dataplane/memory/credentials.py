@@ -41,15 +41,15 @@ TokenTable = Mapping[bytes, Credential]
 
 
 @dataclass(frozen=True, slots=True)
-class EmergencyCode:
-    """The emergency code of a person who may engage switches: salt and scrypt hash."""
+class CodeHash:
+    """The hash of the emergency code of a person who may engage switches."""
 
     user_id: int
     salt: bytes
     digest: bytes
 
 
-CodeTable = Mapping[str, EmergencyCode]
+CodeTable = Mapping[str, CodeHash]
 """Emergency codes by user name."""
 
 

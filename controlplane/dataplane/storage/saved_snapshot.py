@@ -15,9 +15,9 @@ import orjson
 
 from controlplane.core.canonical import timestamp
 from controlplane.dataplane.memory.credentials import (
+    CodeHash,
     CodeTable,
     Credential,
-    EmergencyCode,
     TokenTable,
 )
 from controlplane.dataplane.memory.order_set import ClosedOrder, ClosedOrders
@@ -192,8 +192,8 @@ def _parse_credential(element: Any) -> tuple[bytes, Credential]:
     )
 
 
-def _parse_code(element: Any) -> tuple[str, EmergencyCode]:
-    return check_text(element["name"]), EmergencyCode(
+def _parse_code(element: Any) -> tuple[str, CodeHash]:
+    return check_text(element["name"]), CodeHash(
         check_count(element["user_id"]),
         bytes.fromhex(element["salt"]),
         bytes.fromhex(element["digest"]),
