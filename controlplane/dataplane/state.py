@@ -63,6 +63,8 @@ class State:
         self.published: Copy | None = None
         """The copy of the database's snapshot, read or restored from disk."""
         self.orders = OrderSet()
+        self.must_reread = False
+        """True if the snapshot must be read again, though its version is the served one."""
         self.tokens: TokenTable | None = None
         self.codes: CodeTable = {}
         self.revision = 0
@@ -189,7 +191,9 @@ class State:
     def lacks_copy(self, head: DatabaseHead) -> bool:
         """Return True if the snapshot must be read: it is outdated, or was restored from disk."""
         copy = self.copy
-        return copy is None or copy.is_kept or copy.publication != head.publication
+        return (
+            copy is None or copy.is_kept or self.must_reread or copy.publication != head.publication
+        )
 
     def lacks_tokens(self, head: DatabaseHead) -> bool:
         """Return True if tokens must be read: they are outdated, or were restored from disk."""
@@ -234,6 +238,7 @@ class State:
             self.orders = self.orders.begin_epoch(closed or {}, partial(_is_engaged, before))
         elif closed is not None:
             self.orders = self.orders.close(closed)
+        self.must_reread = False
         self._confirmed_at = confirmed_at
         self.published = copy
         self._serve()

@@ -126,14 +126,16 @@ class OrderSet:
         return self if orders == self.orders else self._with_orders(orders)
 
     def close(self, closed: ClosedOrders) -> "OrderSet":
-        """Return this set with `closed` as the orders that the database has closed.
+        """Return this set with the orders `closed` by the database, in addition to earlier ones.
 
-        An order whose id was given to another order, too, which the database has closed, stays open
-        under an id of its own.
+        `closed` holds at least all that the database closed lately. An order whose id was given to
+        another order, too, which the database has closed, stays open under an id of its own.
         """
-        if closed == self.closed:
+        earlier = {key: each for key, each in self.closed.items() if key in self.orders}
+        present = {**earlier, **closed}
+        if present == self.closed:
             return self
-        return replace(self, closed=closed)._with_orders(self.orders)
+        return replace(self, closed=present)._with_orders(self.orders)
 
     def begin_epoch(self, closed: ClosedOrders, is_engaged: Callable[[str], bool]) -> "OrderSet":
         """Return this set for a new epoch of the database, whose closed orders are `closed`.
@@ -147,7 +149,7 @@ class OrderSet:
             for key in self.closed.keys() - closed.keys()
             if (order := self.orders.get(key)) is not None and not is_engaged(order.switch)
         }
-        return replace(self, settled=self.settled | released).close(closed)
+        return replace(self, closed={}, settled=self.settled | released).close(closed)
 
     def forget(self, ids: Iterable[UUID]) -> "OrderSet":
         """Return this set without the orders `ids`, which the database closed long ago."""

@@ -4,13 +4,20 @@ from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from psycopg import AsyncConnection, AsyncCursor, sql
 
 from controlplane.core.degradation_levels import READ_ONLY_SQL
 from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.memory.credentials import Credential, TokenTable
+from controlplane.dataplane.memory.credentials import (
+    CodeHash,
+    CodeTable,
+    Credential,
+    TokenTable,
+)
+from controlplane.dataplane.memory.order_set import ClosedOrder, ClosedOrders
 from controlplane.dataplane.memory.served_copy import DrillSnapshot
 from switches.drills.patterns import Marks
 from switches.snapshot import SnapshotEntry, SnapshotVersion, drill_reason
@@ -50,6 +57,16 @@ TOKENS = """
     FROM core_token t JOIN core_user u ON u.id = t.owner_id
     WHERE t.revoked_at IS NULL AND u.is_active
 """
+CODES = """
+    SELECT u.username, u.role, u.id, c.salt, c.digest
+    FROM core_emergencycode c JOIN core_user u ON u.id = c.user_id
+    WHERE c.revoked_at IS NULL AND u.is_active
+"""
+CLOSED_ORDERS = """
+    SELECT id, closed_at, coalesce(order_id::text, switch) FROM switches_emergencyorder
+    WHERE closed_at > clock_timestamp() - interval '30 days' OR id = ANY({known})
+"""
+"""Closed emergency orders: the recent ones, and those in the array `known`."""
 SWITCH_IDS = "SELECT id FROM switches_switch"
 RECORD_USE_SQL = """
     UPDATE core_token SET last_used_at = clock_timestamp()
@@ -83,7 +100,9 @@ class Contents(NamedTuple):
     head: DatabaseHead
     entries: list[SnapshotEntry] | None
     drill_snapshot: DrillSnapshot | None
+    closed: ClosedOrders | None
     tokens: TokenTable | None
+    codes: CodeTable | None
     known: frozenset[str] | None
 
 
@@ -108,14 +127,28 @@ async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
 
 
 async def read_contents(
-    connection: Connection, *, entries: bool, tokens: bool, known: bool
+    connection: Connection,
+    *,
+    entries: bool,
+    tokens: bool,
+    known: bool,
+    orders: Iterable[UUID] = (),
 ) -> Contents:
     """Return the database head and the requested contents, in one transaction and round trip.
 
-    `entries` are all switches that are not released, with the running drills; `tokens` the usable
-    tokens; `known` the ids of all switches.
+    `entries` are all switches that are not released, with the running drills and the closed
+    emergency orders, among them those of the known `orders` that are closed; `tokens` the usable
+    tokens and emergency codes; `known` the ids of all switches.
     """
-    choices = ((ENTRIES, entries), (DRILLED, entries), (TOKENS, tokens), (SWITCH_IDS, known))
+    ids = sql.Literal(list(orders)).as_string(connection)
+    choices = (
+        (ENTRIES, entries),
+        (DRILLED, entries),
+        (CLOSED_ORDERS.format(known=f"{ids}::uuid[]"), entries),
+        (TOKENS, tokens),
+        (CODES, tokens),
+        (SWITCH_IDS, known),
+    )
     requested = [text for text, on in choices if on]
     cursor = await connection.execute("; ".join([BEGIN, HEAD, *requested, "COMMIT"]))
     cursor.nextset()
@@ -129,7 +162,9 @@ async def read_contents(
         head,
         [SnapshotEntry(*row) for row in await next_rows()] if entries else None,
         _drill_snapshot(await next_rows()) if entries else None,
+        _closed_orders(await next_rows()) if entries else None,
         _tokens(await next_rows()) if tokens else None,
+        _codes(await next_rows()) if tokens else None,
         frozenset(row[0] for row in await next_rows()) if known else None,
     )
 
@@ -165,6 +200,18 @@ def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
             services=frozenset(services),
         )
         for token_id, name, prefix, digest, scopes, expires_at, owner_id, role, services in rows
+    }
+
+
+def _closed_orders(rows: list[tuple[Any, ...]]) -> ClosedOrders:
+    return {order_id: ClosedOrder(at, subject) for order_id, at, subject in rows}
+
+
+def _codes(rows: list[tuple[Any, ...]]) -> CodeTable:
+    return {
+        name: CodeHash(user_id, bytes.fromhex(salt), bytes.fromhex(digest))
+        for name, role, user_id, salt, digest in rows
+        if "switches:emergency" in SCOPES_OF[Role(role)]
     }
 
 

@@ -17,6 +17,7 @@ from controlplane.core.protocol import WAKE_CHANNEL
 from controlplane.core.redis_subscriber import RedisSubscriber, SubscriberTiming
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
@@ -116,6 +117,7 @@ class Refresher:
                 # There may be many ids; the copy must not wait for them.
                 known=(state.copy is None or not lacks_copy)
                 and state.registrations != head.registrations,
+                orders=state.orders.unclosed,
             )
             await self._apply(contents, asked_at)
             head = contents.head
@@ -149,6 +151,7 @@ class Refresher:
                 contents.entries,
                 state.published,
                 drill_snapshot=contents.drill_snapshot,
+                orders=OrderSet(closed=contents.closed or {}).listed_ids(state.wall()),
             )
             took = perf_counter() - began
             if state.copy is not None and state.copy.epoch != copy.epoch:
@@ -156,7 +159,7 @@ class Refresher:
                 log.warning("dataplane.epoch_changed", left=str(left), begun=str(begun))
             await self._keeper.save_before_serving(copy)
             self._measure(copy)
-            state.install_copy(copy, confirmed_at=asked_at)
+            state.install_copy(copy, confirmed_at=asked_at, closed=contents.closed)
             log.debug(
                 "dataplane.published",
                 took_ms=round(took * 1000, 1),
@@ -165,7 +168,7 @@ class Refresher:
                 size_bytes=len(copy.body),
             )
         if contents.tokens is not None:
-            state.install_tokens(head.revision, contents.tokens)
+            state.install_tokens(head.revision, contents.tokens, contents.codes or {})
         if contents.known is not None:
             state.install_known(head.registrations, contents.known)
         self._rebuild_seconds = min(perf_counter() - began, MAX_IDLE_SECONDS)

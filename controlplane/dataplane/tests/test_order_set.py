@@ -92,6 +92,13 @@ def test_only_the_database_closes_and_closed_orders_stay_known() -> None:
     assert open_numbers(orders.add([order(1, seconds=-1)])) == [2]
 
 
+def test_what_was_closed_long_ago_stays_closed() -> None:
+    orders = OrderSet().add([order(1)]).close(closed(1)).close(closed(2))
+    assert not orders.open
+    assert orders.closed.keys() == {UUID(int=1), UUID(int=2)}
+    assert orders.forget([UUID(int=1)]).close({}).closed == {}
+
+
 def test_one_id_for_two_switches_blocks_both() -> None:
     chat, finance = order(1), order(1, "segment:finance", plane="dp-2")
     for first, second in ((chat, finance), (finance, chat)):
