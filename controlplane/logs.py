@@ -11,6 +11,8 @@ _chain: list[Any] = [
     structlog.stdlib.add_log_level,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+_processors: list[Any] = [*_chain, structlog.stdlib.ProcessorFormatter.wrap_for_formatter]
+"""The one list of all cached loggers, also of those from before a second configuration."""
 
 
 def _put_level_first(_logger: Any, _method: str, event: dict[str, Any]) -> dict[str, Any]:
@@ -57,7 +59,7 @@ def configure_logging() -> None:
 def configure_structlog() -> None:
     """Pass structlog's events to the standard library's loggers."""
     structlog.configure(
-        processors=[*_chain, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=_processors,
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
