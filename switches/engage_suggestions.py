@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Max
 from django.utils import timezone
 
+from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
 from controlplane.core.instances.checked_keys import (
     CHECKED_WITHIN,
@@ -26,12 +27,6 @@ from .services.registration import find_switch
 MAX_SHOWN = 6
 STOPPED_WITHIN = timedelta(days=90)
 MAX_REPEATED_REASON_LENGTH = 300  # Characters that fit on a button.
-REASON_TEMPLATES = (
-    "Errors or timeouts seen at {at}; cause not found yet",
-    "Wrong answers or wrong amounts, reported by users at {at}",
-    "Load or cost rising without limit since {at}",
-    "Data exposure or abuse suspected at {at}",
-)
 STOPPED_BEFORE = "stopped before"
 MAX_CHECKED = 20
 
@@ -117,15 +112,15 @@ def find_checked_feature(now: datetime) -> Suggestion | None:
 
 def prepare_reasons(switch_id: str, now: datetime) -> Sequence[str]:
     local = timezone.localtime(now)
-    reasons = [reason.format(at=f"{local:%H:%M %Z}") for reason in REASON_TEMPLATES]
+    prepared = [reason.format(at=f"{local:%H:%M %Z}") for reason in reasons.TEMPLATES]
     last = Episode.objects.filter(switch_id=switch_id).order_by("-id").first()
     if (
         last
         and now - last.engaged_at < STOPPED_WITHIN
         and len(last.reason) <= MAX_REPEATED_REASON_LENGTH
     ):
-        reasons.insert(0, f"Again: {last.reason.removeprefix('Again: ')}")
-    return reasons
+        prepared.insert(0, f"Again: {last.reason.removeprefix('Again: ')}")
+    return prepared
 
 
 def find_similar_keys(

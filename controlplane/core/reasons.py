@@ -28,6 +28,14 @@ RELEASE_ADVICE = (
     "“provider recovered, error rate 0.2% for 15 min” or “INC-4411 hotfix 2.14.1 deployed”."
 )
 
+TEMPLATES = (
+    "Errors or timeouts seen at {at}; cause not found yet",
+    "Wrong answers or wrong amounts, reported by users at {at}",
+    "Load or cost rising without limit since {at}",
+    "Data exposure or abuse suspected at {at}",
+)
+"""Reasons to stop something that forms offer; `at` is a time."""
+
 # Pasted alerts contain line breaks and tabs, which count as spaces. The direction overrides are
 # rejected because an audit row with them displays differently than stored.
 _LINE_CHARACTERS = frozenset("\t\n\r")

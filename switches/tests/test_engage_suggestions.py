@@ -2,8 +2,8 @@
 
 import pytest
 
+from controlplane.core import reasons
 from controlplane.core.clock import db_now
-from controlplane.core.reasons import find_reason_problems
 from switches import engage_suggestions, services
 from switches.tests.browsers import browser_as, engaged, page, released
 from switches.tests.instances import report_checks
@@ -11,9 +11,9 @@ from switches.tests.instances import report_checks
 pytestmark = pytest.mark.django_db
 
 
-@pytest.mark.parametrize("reason", engage_suggestions.REASON_TEMPLATES)
+@pytest.mark.parametrize("reason", reasons.TEMPLATES)
 def test_prepared_reason_is_good_enough_for_the_rule(reason):
-    assert find_reason_problems(reason.format(at="02:10 UTC")) == []
+    assert reasons.find_reason_problems(reason.format(at="02:10 UTC")) == []
 
 
 def test_busiest_come_first_then_released_ones_stopped_lately():
@@ -53,7 +53,7 @@ def test_earlier_reason_is_offered_again_once():
         == "Again: ledger drifts, INC-9"
     )
     assert len(engage_suggestions.prepare_reasons("segment:other", db_now())) == len(
-        engage_suggestions.REASON_TEMPLATES
+        reasons.TEMPLATES
     )
 
 
