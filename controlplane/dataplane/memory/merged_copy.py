@@ -2,6 +2,8 @@
 
 from datetime import datetime
 
+from switches.evaluate import lapses_at
+
 from .order_set import OrderSet
 from .served_copy import Copy
 
@@ -10,8 +12,9 @@ def merge_orders(published: Copy, orders: OrderSet, now: datetime, before: Copy 
     """Return the copy that is served: `published` and the open orders.
 
     An order only adds a block: where the published switch is engaged, that entry stands; where it
-    is ramping, the order wins. `before` is the copy served until now, whose rendered elements are
-    reused. A published copy with nothing to add is returned as it is.
+    is ramping, or ends by itself at its expiry, the order wins. `before` is the copy served until
+    now, whose rendered elements are reused. A published copy with nothing to add is returned as it
+    is.
     """
     listed = orders.listed_ids(now)
     if not orders.hash and listed == published.orders:
@@ -19,7 +22,7 @@ def merge_orders(published: Copy, orders: OrderSet, now: datetime, before: Copy 
     entries = dict(published.entries)
     for switch, order in orders.by_switch.items():
         present = entries.get(switch)
-        if present is None or present.state == "ramping":
+        if present is None or present.state == "ramping" or lapses_at(present) is not None:
             entries[switch] = order.entry()
     return Copy.render(
         published.publication,

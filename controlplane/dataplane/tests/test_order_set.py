@@ -1,6 +1,7 @@
 """Emergency orders in memory: union, withdrawals, closing, epochs, and merged copies."""
 
 import itertools
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -148,6 +149,12 @@ def test_an_order_only_adds_a_block(present: int | None, reason: str) -> None:
     document = orjson.loads(merged.body)
     assert document["emergency"] == {"open": [str(UUID(int=1))], "closed": []}
     assert document["switches"][0].get("emergency", "") == found.emergency
+
+
+def test_an_order_stands_over_an_engagement_that_clients_end_by_themselves() -> None:
+    ends = replace(entry(), expires_at=AT + SECOND, on_expiry="release")
+    merged = merge_orders(published(ends), OrderSet().add([order(1)]), AT, None)
+    assert merged.entries["feature:chat"].on_expiry == "hold"
 
 
 def test_the_earliest_of_several_orders_is_shown() -> None:
