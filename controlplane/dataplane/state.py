@@ -7,7 +7,7 @@ partial change.
 
 import asyncio
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -33,6 +33,7 @@ from .memory.served_copy import Copy
 from .postgres.database import DatabaseHead
 
 EXACT_SECONDS = 0.25
+MAX_SERVED_ORDERS = 1000
 UNKNOWN_TIME: tuple[Header, ...] = ((b"switchgear-time", b"unknown"),)
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
 ANSWER_SECONDS = (
@@ -65,6 +66,8 @@ class State:
         self.orders = OrderSet()
         self.must_reread = False
         """True if the snapshot must be read again, though its version is the served one."""
+        self.served_orders = deque[str](maxlen=MAX_SERVED_ORDERS)
+        """:attr:`OrderSet.hash` of the latest copies that were served."""
         self.tokens: TokenTable | None = None
         self.codes: CodeTable = {}
         self.revision = 0
@@ -262,6 +265,7 @@ class State:
         if self.published is None:
             return  # Tokens and switches are not loaded either.
         self.copy = merge_orders(self.published, self.orders, self.wall(), self.copy)
+        self.served_orders.append(self.orders.hash)
         self.listeners.notify(len(self.copy.body), topic=SNAPSHOT)
 
     def install_tokens(

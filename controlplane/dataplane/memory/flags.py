@@ -176,6 +176,8 @@ def _make_on(flag: str, reason: str, version: int) -> dict[str, Any]:
 def _make_off(flag: str, entry: SnapshotEntry, version: int) -> dict[str, Any]:
     reason = DISABLED if entry.state == "engaged" else SPLIT
     metadata = {"switch": entry.id, "version": version, "cause": entry.reason}
+    if entry.emergency:
+        metadata["emergency"] = entry.emergency
     return {"key": flag, "value": False, "variant": "off", "reason": reason, "metadata": metadata}
 
 

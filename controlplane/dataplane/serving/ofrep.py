@@ -1,9 +1,13 @@
 """OpenFeature Remote Evaluation Protocol (OFREP) 0.3: responses, validators and events.
 
-A validator is `<epoch>.<version>.<registrations>.<lapsed>`, plus `.<hash>` of the targeting key if
-the response depends on the key. `registrations` is the number of switches ever registered, and
-`lapsed` the number of engagements that have expired since the snapshot was published. Events
-contain the validator without the hash; clients send it back as `flagConfigEtag`.
+A validator is `<epoch>.<version>.<registrations>.<lapsed>`, plus `-<orders>` if there are emergency
+orders, plus `.<hash>` of the targeting key if the response depends on the key. `registrations` is
+the number of switches ever registered, and `lapsed` the number of engagements that have expired
+since the snapshot was published. Events contain the validator without the hash; clients send it
+back as `flagConfigEtag`.
+
+OFREP clients know nothing of emergency orders: they get the switches as this data plane serves
+them, without the union of what several planes told them.
 """
 
 import re
@@ -49,7 +53,7 @@ GENERAL = "GENERAL"
 _TARGETING_KEY = "targetingKey"
 _MARK = re.compile(
     r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
-    r"\.([0-9]{1,18})\.(-?[0-9]{1,18})\.([0-9]{1,18})(?:\.([0-9a-f]{16}))?"
+    r"\.([0-9]{1,18})\.(-?[0-9]{1,18})\.([0-9]{1,18})(?:-([0-9a-f]{8}))?(?:\.([0-9a-f]{16}))?"
 )
 
 
@@ -62,15 +66,20 @@ class BadRequest(DomainError):
 
 
 class Mark(NamedTuple):
-    """The validator of a flags response, without the hash of the targeting key."""
+    """The validator of a flags response, without the hash of the targeting key.
+
+    `orders` identifies the emergency orders, "" for none. It says nothing of their age.
+    """
 
     epoch: UUID
     version: int
     registrations: int
     lapsed: int
+    orders: str
 
     def __str__(self) -> str:
-        return ".".join(map(str, self))
+        mark = f"{self.epoch}.{self.version}.{self.registrations}.{self.lapsed}"
+        return f"{mark}-{self.orders}" if self.orders else mark
 
 
 def answer_flag(
@@ -139,7 +148,9 @@ def current_mark(state: State, now: datetime | None = None) -> Mark:
     copy = current_copy(state)
     lapsed = _cached_flags(state, copy).count_expired(now or state.expiry_time())
     publication = copy.publication
-    return Mark(publication.epoch, publication.version, state.registrations, lapsed)
+    return Mark(
+        publication.epoch, publication.version, state.registrations, lapsed, copy.orders_hash
+    )
 
 
 def refetch_event(state: State) -> bytes:
@@ -149,14 +160,21 @@ def refetch_event(state: State) -> bytes:
 
 
 def is_behind(state: State, query: bytes) -> bool:
-    """Return True if `flagConfigEtag` names a newer version than this process serves."""
-    seen_mark = _parse_mark(_event_mark(query) or "")
-    if seen_mark is None:
+    """Return True if `flagConfigEtag` names something newer than this process serves.
+
+    That is a newer version, or emergency orders that this process never had in this version.
+    """
+    seen = _parse_mark(_event_mark(query) or "")
+    if seen is None:
         return False
     present = current_mark(state)
-    if seen_mark.epoch != present.epoch:
-        return seen_mark.epoch not in state.left_epochs
-    return seen_mark > present
+    if seen.epoch != present.epoch:
+        return seen.epoch not in state.left_epochs
+    if seen[1:3] != present[1:3]:
+        return seen[1:3] > present[1:3]
+    if seen.orders == present.orders:
+        return seen.lapsed > present.lapsed
+    return bool(seen.orders) and seen.orders not in state.served_orders
 
 
 def answer_error(error: DomainError) -> Response:
@@ -209,11 +227,12 @@ def _targeting_key(body: bytes) -> str | None:
 def _is_current(
     headers: Headers, etag: str, seen_mark: str | None, present: Mark, targeting_key: str | None
 ) -> bool:
-    """Return True if the client has this response, or a newer one from another replica.
+    """Return True if the client has this response, or one of another replica that it must keep.
 
-    The client keeps a newer response, because an outdated replica must not restart stopped traffic.
-    If the client has seen an event with another version (`seen_mark`), its response counts as
-    outdated.
+    It keeps a newer version, because an outdated replica must not restart stopped traffic, and of
+    the same version one with emergency orders if this process has none, because orders end only in
+    a newer version. If the client has seen an event with another version (`seen_mark`), its
+    response counts as outdated.
     """
     known = headers.get(b"if-none-match")
     if known is None:
@@ -222,10 +241,13 @@ def _is_current(
     if protocol.matches_etag(text, etag):
         return seen_mark in (None, str(present))
     match, theirs = _MARK.search(text), _parse_mark(text)
-    if match is None or theirs is None:
+    if match is None or theirs is None or theirs.epoch != present.epoch:
         return False
-    is_newer = theirs.epoch == present.epoch and theirs.version > present.version
-    return is_newer and match[5] in (None, _hash_key(targeting_key))
+    has_unknown_orders = bool(theirs.orders) and not present.orders
+    must_keep = theirs.version > present.version or (
+        theirs.version == present.version and has_unknown_orders
+    )
+    return must_keep and match[6] in (None, _hash_key(targeting_key))
 
 
 def _make_etag(present: Mark, hashed: str | None = None) -> str:
@@ -250,4 +272,4 @@ def _parse_mark(text: str) -> Mark | None:
     match = _MARK.search(text)
     if match is None:
         return None
-    return Mark(UUID(match[1]), int(match[2]), int(match[3]), int(match[4]))
+    return Mark(UUID(match[1]), int(match[2]), int(match[3]), int(match[4]), match[5] or "")
