@@ -23,7 +23,10 @@ _PASSED_VARIABLES = re.compile(
 
 
 def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
-    """Return the plan of a run that also has the demo's services and visitors."""
+    """Return the plan of a run that also has the demo's services and visitors.
+
+    The services use the console, or in turn the data planes whose URLs are in `DEMO_PLANES`.
+    """
     app = application.build_plan(settings, place, addresses)
     console = f"http://{ports.HOST}:{settings.port}"
     child_variables = application.child_environment(place, addresses)
@@ -45,8 +48,16 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
     prepare = _child_spec("prepare", {**child_variables, **path}, str(token))
     of_services = {**environment, "SWITCHGEAR_INSTANCE": "demo"}
     with_redis = {**of_services, "REDIS_URL": addresses["REDIS_URL"]}
+    planes = os.environ.get("DEMO_PLANES", "").split() or [console]
     services = [
-        _child_spec(name, with_redis if name in READ_REDIS else of_services) for name in SERVICES
+        _child_spec(
+            name,
+            {
+                **(with_redis if name in READ_REDIS else of_services),
+                "SWITCHGEAR_URL": planes[number % len(planes)],
+            },
+        )
+        for number, name in enumerate(SERVICES)
     ]
     return replace(
         app,

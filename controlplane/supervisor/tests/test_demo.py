@@ -62,6 +62,25 @@ OWN = {
 }
 
 
+def test_the_services_use_the_given_data_planes_in_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def urls(**given: str) -> dict[str, str]:
+        later = built(tmp_path, monkeypatch, **given).later
+        return {spec.name: spec.environment["SWITCHGEAR_URL"] for spec in later}
+
+    console = "http://127.0.0.1:8123"
+    assert set(urls().values()) == {console}
+    planes = ["http://127.0.0.1:8101", "http://127.0.0.1:8102"]
+    assert urls(DEMO_PLANES="  ".join(planes)) == {
+        "core": planes[0],
+        "oracle": planes[1],
+        "synapse": planes[0],
+        "load": console,
+        "scenario": console,
+    }
+
+
 def test_the_services_get_what_they_need_of_the_environment_and_no_secrets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
