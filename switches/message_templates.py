@@ -1,6 +1,7 @@
 """Message templates of switches and episodes."""
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 
 from controlplane.core.message_templates import (
     MESSAGE_TEMPLATES,
@@ -15,6 +16,8 @@ _EXPIRY_POLICIES: Mapping[str, str] = {
     OnExpiry.RAMP: "then starts a ramp",
     OnExpiry.RELEASE: "then is released",
 }
+_AT_ONCE = timedelta(seconds=10)
+"""Time within which the database receives an emergency order unless there is an outage."""
 _LATER_ENDS = frozenset({"switch.extended", "switch.released", "switch.undone"})
 
 
@@ -29,6 +32,20 @@ def format_expiry(facts: Facts) -> str:
     return f"{expires_at}, {policy}" if policy else expires_at
 
 
+def format_emergency(facts: Facts) -> str:
+    """Return who gave the emergency order that engaged the switch, where and when; "" if none."""
+    order = facts.get("emergency")
+    if not order:
+        return ""
+    given = (
+        f"{order['by']} engaged it on the data plane {order['plane']} at {format_time(order['at'])}"
+    )
+    received_at = datetime.fromisoformat(order["received_at"])
+    if received_at - datetime.fromisoformat(order["at"]) <= _AT_ONCE:
+        return given
+    return f"during the outage, {given}; stored at {format_time(order['received_at'])}"
+
+
 def engaged_buttons(facts: Facts) -> tuple[str, ...]:
     """Return the buttons below a message about an engaged switch; no `extend` if permanent."""
     if facts.get("did") == "release":
@@ -38,6 +55,7 @@ def engaged_buttons(facts: Facts) -> tuple[str, ...]:
 
 
 _EXPIRES = ("Expires", format_expiry)
+_EMERGENCY = ("Emergency order", format_emergency)
 WHY_ENGAGED = ("Reason for engaging", "reason")
 """Field of messages that may also give a reason of their own."""
 _ENGAGED = (("Engaged by", "engaged_by"), ("Reason", "reason"))
@@ -49,7 +67,7 @@ MESSAGE_TEMPLATES.register(
         "switch.engaged",
         "🛑",
         "{switch} ENGAGED: services are told to block its traffic",
-        (("By", "by"), ("Reason", "reason"), _EXPIRES),
+        (("By", "by"), ("Reason", "reason"), _EMERGENCY, _EXPIRES),
         when="a switch was engaged",
         severity="critical",
         buttons=engaged_buttons,
@@ -80,6 +98,7 @@ MESSAGE_TEMPLATES.register(
             ("By", "by"),
             ("Reason", "said"),
             WHY_ENGAGED,
+            _EMERGENCY,
             _EXPIRES,
             ("Re-confirm by", "reconfirm_due_at"),
         ),

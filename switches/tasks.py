@@ -7,6 +7,7 @@ from controlplane.core import retention, ticks
 from controlplane.core.jobs import engine
 from controlplane.core.trip_requests import services as trip_requests
 from switches.drills import schedules as drills
+from switches.emergency import reconciliation as emergency
 from switches.ramps.job import TICK as RAMPS
 from switches.report import services as report
 from switches.services.expire import past_expiry
@@ -33,6 +34,12 @@ ticks.tick("switches.expire", seconds=1, queue="switches", pending=lambda now: [
 ticks.tick(RAMPS, seconds=1, queue="ramps", pending=lambda now: [engine.find_due_jobs(RAMPS, now)])(
     partial(engine.run_tick, RAMPS)
 )
+ticks.tick(
+    "emergency.reconcile",
+    seconds=1,
+    queue="switches",
+    pending=lambda now: [emergency.due_orders(now)],
+)(emergency.reconcile_orders)
 ticks.tick("switches.remind", seconds=60, queue="switches")(services.remind_due)
 ticks.tick("switches.reconfirm", seconds=60, queue="switches")(services.call_for_reconfirmation)
 ticks.tick("drills.schedule", seconds=60, queue="jobs")(drills.begin_due)

@@ -18,7 +18,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
 from slo.arithmetic.minutes import due_minute
 from slo.models import DeferredUpdate, EvaluatedMinute, ReportedEvents, Sli, Slo
-from switches.models import Episode, Switch
+from switches.models import EmergencyOrder, Episode, Switch
 
 pytestmark = pytest.mark.django_db
 SECOND = timedelta(seconds=1)
@@ -192,8 +192,24 @@ def escalation(subject: str) -> Callable[[datetime], None]:
     return create
 
 
+def emergency_order(**fields: object) -> Callable[[datetime], None]:
+    def create(now: datetime) -> None:
+        given = {"by_type": "user", "by_name": "kim", "by_id": 1, "at": now, "plane": "dp-1"}
+        EmergencyOrder.objects.create(
+            id=uuid.uuid4(), action="engage", switch="feature:chat", reason="r", **given, **fields
+        )
+
+    return create
+
+
+def refused_order(now: datetime) -> None:
+    emergency_order(state="refused", blocks_until=now - SECOND)(now)
+
+
 WORK = [
     ("switches.expire", past_expiry),
+    ("emergency.reconcile", emergency_order()),
+    ("emergency.reconcile", refused_order),
     ("ramps.turn", job("ramp")),
     ("ramps.turn", job_of_a_clock_that_was_set_back),
     ("dlq.jobs", job("dead_letters")),

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from django.db import transaction
@@ -15,7 +16,7 @@ from controlplane.core.errors import Conflict, InvalidInput
 from switches import publication
 from switches.episodes import changes, live_drills
 from switches.expiry import Expiry, plan_expiry
-from switches.models import Episode, OnExpiry, SwitchState
+from switches.models import Episode, OnExpiry, Publication, Switch, SwitchState
 from switches.rules import evaluation, guard
 from switches.rules.break_glass import (
     describe_limit,
@@ -77,27 +78,51 @@ def engage(
             override_record(override.reason, rules, "engage", actor) if override and rules else None
         )
         requested, expiry = expiry, shorten_for_override(expiry, now) if override_entry else expiry
-        before = changes.audit_state(switch, None)
-        publication.publish(head, switch, now)
-        episode = Episode.objects.create(
-            switch=switch,
-            engaged_at=now,
-            engaged_version=switch.version,
-            salt=secrets.token_hex(8),
-            broke_glass=override_entry,
-            **engagement_fields(reason, evidence, expiry, actor, now),
-        )
-        changes.record_change(
-            "switch.engaged", switch, episode, actor, now, before=before, reason=reason
-        )
-        if override_entry:
-            review = notify_break_glass(switch, episode, override_entry, actor, now)
-            notice = describe_limit(rules) if expiry.is_shorter_than(requested) else ""
-            return Engagement(switch, episode, review=review, notice=notice)
-        if not expiry.permanent_requested:
-            return Engagement(switch, episode)
-        approval = permanent_approval.request_permanent(switch, episode, episode.reason, actor, now)
-        return Engagement(switch, episode, approval)
+        done = open_episode(head, switch, reason, expiry, evidence, actor, now, override_entry)
+        if override_entry and expiry.is_shorter_than(requested):
+            return replace(done, notice=describe_limit(rules))
+        return done
+
+
+def open_episode(
+    head: Publication,
+    switch: Switch,
+    reason: str,
+    expiry: Expiry,
+    evidence: Mapping[str, Any] | None,
+    actor: Actor,
+    now: datetime,
+    override_entry: Mapping[str, Any] | None = None,
+    *,
+    engaged_at: datetime | None = None,
+    more: Mapping[str, Any] = MappingProxyType({}),
+) -> Engagement:
+    """Engage a released switch, after the safety rules were evaluated.
+
+    The caller has locked the :class:`Publication` row and the switch, and has no live drill of it.
+    `override_entry` is the record of an override of safety rules, which gets a review. `engaged_at`
+    is by default `now`; `more` is added to the audit row and the messages.
+    """
+    before = changes.audit_state(switch, None)
+    publication.publish(head, switch, now)
+    episode = Episode.objects.create(
+        switch=switch,
+        engaged_at=engaged_at or now,
+        engaged_version=switch.version,
+        salt=secrets.token_hex(8),
+        broke_glass=override_entry,
+        **engagement_fields(reason, evidence, expiry, actor, now),
+    )
+    changes.record_change(
+        "switch.engaged", switch, episode, actor, now, before=before, reason=reason, more=more
+    )
+    if override_entry:
+        review = notify_break_glass(switch, episode, override_entry, actor, now)
+        return Engagement(switch, episode, review=review)
+    if not expiry.permanent_requested:
+        return Engagement(switch, episode)
+    approval = permanent_approval.request_permanent(switch, episode, episode.reason, actor, now)
+    return Engagement(switch, episode, approval)
 
 
 def _validate(

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from controlplane.core.actors import Actor
@@ -32,19 +33,25 @@ def reengage(
     evidence: Mapping[str, Any] | None,
     actor: Actor,
     now: datetime,
+    *,
+    keeps_expiry: bool = False,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> Engagement:
     """Engage a ramping switch again with a new reason, expiry and actor.
 
     Safety rules don't apply because the switch already counts as engaged; an earlier override still
-    limits the duration. If a release needs two people, an expiry that would release the switch
-    sooner than before becomes `hold`, and the result's `notice` says so.
+    limits the duration, unless `keeps_expiry`. If a release needs two people, an expiry that would
+    release the switch sooner than before becomes `hold`, and the result's `notice` says so. `more`
+    is added to the audit row and the messages.
     """
     before = changes.audit_state(switch, episode)
     escalation.close(subject=changes.episode_subject(episode), now=now)
     outcome = f"{actor.label} engaged the switch again: {reason.strip()}"
     ramp = live_ramps.supersede(switch, outcome, actor, now)
     rules = break_glass.violated_rules(episode)
-    requested, expiry = expiry, shorten_for_override(expiry, now) if rules else expiry
+    requested = expiry
+    if rules and not keeps_expiry:
+        expiry = shorten_for_override(expiry, now)
     is_sooner = _would_release_sooner(switch, episode, expiry)
     if is_sooner:
         expiry = replace(expiry, on_expiry=OnExpiry.HOLD.value)
@@ -70,7 +77,7 @@ def reengage(
         now,
         before=before,
         reason=episode.reason,
-        more={"ramp": ramp.pk} if ramp is not None else {},
+        more={**more, "ramp": ramp.pk} if ramp is not None else more,
     )
     if rules:
         override_entry = break_glass.override_record(episode.reason, rules, "engage", actor)

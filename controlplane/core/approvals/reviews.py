@@ -27,17 +27,26 @@ SUMMARY_LENGTH = 300
 
 
 def open_review(
-    *, rule: str, reason: str, target: str, diff: Mapping[str, Any], actor: Actor, now: datetime
+    *,
+    rule: str,
+    reason: str,
+    target: str,
+    diff: Mapping[str, Any],
+    summary: str = "",
+    actor: Actor,
+    now: datetime,
 ) -> Approval:
     """Create the review of a break-glass override; call this last in the transaction.
 
-    If an earlier review of `target` is still unsigned, the new review's target gets a suffix
-    (`#2`). The calling function must hold a lock that prevents concurrent reviews of `target`.
+    `rule` is empty, and `summary` given, for a change that no rule refused but that was made
+    without evaluating the rules. If an earlier review of `target` is still unsigned, the new
+    review's target gets a suffix (`#2`). The calling function must hold a lock that prevents
+    concurrent reviews of `target`.
     """
     review = Approval.objects.create(
         kind=REVIEW,
         target=_find_free_target(target),
-        summary=f"Break-glass: {target} against the rule “{rule}”"[:SUMMARY_LENGTH],
+        summary=(summary or f"Break-glass: {target} against the rule “{rule}”")[:SUMMARY_LENGTH],
         diff={"rule": rule, **diff},
         reason=reason,
         risk=Risk.CRITICAL,

@@ -1,0 +1,185 @@
+"""Withdrawals of emergency orders, before and after these became episodes."""
+
+from datetime import timedelta
+
+import pytest
+
+from controlplane.core.approvals.models import Approval
+from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.http.tests.callers import person
+from controlplane.core.outbox.models import OutboxMessage
+from switches import services
+from switches.models import EmergencyOrder, Episode, Publication
+from switches.tests import messages
+
+from .orders import (
+    person_with_code,
+    reconcile,
+    reload,
+    store,
+    store_by,
+    store_withdrawal,
+)
+
+pytestmark = pytest.mark.django_db
+PK = "6f1c7ec5-2a0e-4c8e-9f0b-0d5e5b7c9a11"
+
+
+def actions():
+    return list(AuditEntry.objects.order_by("id").values_list("action", "actor_name", "target"))
+
+
+def test_an_order_withdrawn_before_leaves_audit_rows_alone(settings):
+    messages.configure(settings)
+    order = store()
+    withdrawal = store_withdrawal(order)
+    before = Publication.objects.get().version
+
+    assert reconcile() == 2
+
+    order, withdrawal = reload(order), reload(withdrawal)
+    assert (order.state, withdrawal.state) == ("withdrawn", "withdrawn")
+    assert before < order.closed_version < withdrawal.closed_version
+    assert actions()[-2:] == [
+        ("emergency_order.accepted", "kim", "segment:finance"),
+        ("emergency_order.withdrawn", "kim", "segment:finance"),
+    ]
+    assert not Episode.objects.exists()
+    assert not Approval.objects.exists()
+    assert not OutboxMessage.objects.exclude(event__startswith="user.").exists()
+
+
+def test_a_withdrawal_dated_before_its_order_by_a_slow_clock_counts():
+    order = store()
+    withdrawal = store_withdrawal(order, at=order.at - timedelta(seconds=30))
+
+    reconcile()
+    reconcile()
+
+    assert (reload(order).state, reload(withdrawal).state) == ("withdrawn", "withdrawn")
+    assert not Episode.objects.exists()
+
+
+def test_data_planes_never_get_a_closed_withdrawal_of_an_open_order():
+    order = store()
+    withdrawal = store_withdrawal(order, at=order.at - timedelta(seconds=30))
+
+    reconcile()
+    reconcile()
+
+    assert reload(order).closed_version < reload(withdrawal).closed_version
+
+
+def test_a_withdrawal_that_arrives_before_its_order_counts():
+    withdrawal = store_withdrawal(EmergencyOrder(pk=PK, switch="segment:finance", at=db_now()))
+    reconcile()
+
+    order = store(id=PK)
+    reconcile()
+
+    assert (reload(order).state, reload(withdrawal).state) == ("withdrawn", "withdrawn")
+    assert not Episode.objects.exists()
+
+
+def test_after_the_episode_exists_it_stays_and_people_are_told(settings):
+    messages.configure(settings)
+    order = store()
+    reconcile()
+    withdrawal = store_withdrawal(order)
+
+    reconcile()
+
+    withdrawal = reload(withdrawal)
+    assert withdrawal.state == "late_withdrawal"
+    assert withdrawal.closed_version == Publication.objects.get().version
+    assert Episode.objects.get().ended_at is None
+    (message,) = messages.find("emergency_order.withdrawn_late")
+    assert message.payload["reason"] == "it was the wrong switch"
+    assert actions()[-1] == ("emergency_order.withdrawn_late", "kim", "segment:finance")
+
+
+def test_a_late_withdrawal_of_an_attached_order_stays_too():
+    lee = person("operator", "lee").as_actor()
+    services.engage(
+        scope="segment",
+        key="finance",
+        reason="ledger rows are missing",
+        expires_in="1h",
+        actor=lee,
+        now=db_now(),
+    )
+    order = store()
+    reconcile()
+    withdrawal = store_withdrawal(order)
+
+    reconcile()
+
+    assert reload(withdrawal).state == "late_withdrawal"
+    assert Episode.objects.get().ended_at is None
+
+
+def test_after_the_episode_has_ended_a_withdrawal_changes_nothing():
+    order = store("feature:beta")
+    reconcile()
+    services.release(
+        scope="feature",
+        key="beta",
+        mode="immediate",
+        justification="duplicates refunded",
+        actor=person("approver", "lee").as_actor(),
+        now=db_now(),
+    )
+    withdrawal = store_withdrawal(order)
+
+    reconcile()
+
+    assert reload(withdrawal).state == "withdrawn"
+
+
+def test_a_withdrawal_without_the_right_has_no_effect():
+    order = store()
+    lee = person("operator", "lee")
+    withdrawal = store_withdrawal(order, by_type="user", by_name="lee", by_id=lee.pk)
+
+    reconcile()
+
+    withdrawal = reload(withdrawal)
+    assert (withdrawal.state, withdrawal.blocks_until) == ("refused", None)
+    assert withdrawal.closed_at is not None
+    assert reload(order).state == "reconciled"
+    assert Episode.objects.get().ended_at is None
+
+
+def test_a_withdrawal_ends_the_block_of_a_refused_order_at_once():
+    order = store_by(person("operator", "lee"))
+    reconcile()
+    assert reload(order).closed_at is None
+    withdrawal = store_withdrawal(order)
+
+    reconcile()
+
+    order, withdrawal = reload(order), reload(withdrawal)
+    assert (order.state, withdrawal.state) == ("refused", "withdrawn")
+    assert order.closed_version == withdrawal.closed_version == Publication.objects.get().version
+
+
+def test_a_refused_order_that_is_withdrawn_already_is_closed_at_once():
+    order = store_by(person("operator", "lee"))
+    store_withdrawal(order)
+
+    reconcile()
+
+    order = reload(order)
+    assert (order.state, order.blocks_until) == ("refused", None)
+    assert order.closed_at is not None
+
+
+def test_somebody_else_may_withdraw():
+    order = store()
+    lee = person_with_code("lee")
+    store_withdrawal(order, by_type="user", by_name="lee", by_id=lee.pk)
+
+    reconcile()
+
+    assert not Episode.objects.exists()
