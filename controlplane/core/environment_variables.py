@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from ipaddress import ip_network
+from socket import gethostname
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 REDIS_SCHEMES = {"redis", "rediss", "unix"}
 ROLES = ("viewer", "operator", "approver", "admin")
 MAX_DIGITS = 18
+MAX_PLANE_NAME_LENGTH = 120
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 
 
@@ -88,6 +90,26 @@ def _parse_origin(text: str, name: str) -> str:
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc or "*" in parts.netloc:
         raise WrongVariable(name, f"{text!r} is not an origin such as https://shop.example.org")
     return f"{parts.scheme}://{parts.netloc.removesuffix(DEFAULT_PORTS[parts.scheme])}"
+
+
+def read_base_urls(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """Return URLs of servers, separated by spaces or commas, without a slash at the end."""
+    urls = []
+    for text in variables.get(name, "").replace(",", " ").split():
+        parts = urlsplit(check_url(text, name, {"http", "https"}))
+        if parts.path.strip("/") or parts.query or parts.fragment or "@" in parts.netloc:
+            raise WrongVariable(name, f"{text!r} must have no user name, path or query")
+        urls.append(f"{parts.scheme}://{parts.netloc}")
+    return tuple(urls)
+
+
+def read_plane_name(variables: Mapping[str, str]) -> str:
+    """Return the name of this machine's data plane, by default its host name."""
+    name = variables.get("PLANE_NAME") or gethostname()
+    if not (len(name) <= MAX_PLANE_NAME_LENGTH and name.isprintable() and " " not in name):
+        limit = MAX_PLANE_NAME_LENGTH
+        raise WrongVariable("PLANE_NAME", f"must be 1 to {limit} characters without spaces")
+    return name
 
 
 def read_flag(variables: Mapping[str, str], name: str) -> bool:

@@ -16,7 +16,7 @@ from controlplane.core.errors import DomainError, InternalError, MethodNotAllowe
 from controlplane.core.http.parameters import refuse_unknown
 from controlplane.dataplane.handlers import metrics
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.routes import ALONE, ROUTES, Endpoint, find_endpoint
+from controlplane.dataplane.routes import ALONE, Endpoint, build_routes, find_endpoint
 
 from . import config
 from .memory.credentials import authenticate, read_token
@@ -48,9 +48,10 @@ class Application:
         self._plane = plane
         self._state = plane.state
         self._behind = behind
+        self._routes = build_routes(plane)
 
     def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
-        endpoint = ROUTES.get(scope.get("path", ""))
+        endpoint = self._routes.get(scope.get("path", ""))
         if endpoint is None or scope["type"] != "http":
             return self._handle_other(scope, receive, send)
         return self._serve(endpoint, Call(scope, receive, send, self._state.time_headers))
@@ -73,6 +74,8 @@ class Application:
         is_admitted = False
         try:
             self._check(endpoint, call)
+            if endpoint.authorize is not None:
+                await endpoint.authorize(self._state, call)
             is_admitted = True
             if endpoint.reads_body:
                 await call.read_body()
@@ -91,7 +94,7 @@ class Application:
             call.status = 500  # Also if the answer broke off after it began.
             raise
         finally:
-            if endpoint.scopes and endpoint.handler is not metrics:
+            if (endpoint.scopes or endpoint.authorize) and endpoint.handler is not metrics:
                 self._state.answered[call.status] += 1
                 if not call.held:
                     seconds = perf_counter() - began
@@ -116,11 +119,13 @@ class Application:
             check_query(query, endpoint.parameters)
 
     async def _handle_other(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle lifespan events, WebSockets and paths that are not an exact key of `ROUTES`."""
+        """Handle lifespan events, WebSockets and paths that are not an exact key of the routes."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
             return
-        endpoint = find_endpoint(scope["path"]) if scope["type"] == "http" else None
+        endpoint = None
+        if scope["type"] == "http":
+            endpoint = find_endpoint(self._routes, scope["path"])
         if not self._behind and scope["type"] == "http":
             endpoint = endpoint or ALONE.get(scope["path"])
         if endpoint is not None:
@@ -132,7 +137,9 @@ class Application:
         elif scope["path"] == "/":
             await Call(scope, receive, send).respond(landing_page.render_page(self._state))
         else:
-            error = NotFound("The data plane serves only " + ", ".join((*ROUTES, *ALONE)) + ".")
+            error = NotFound(
+                "The data plane serves only " + ", ".join((*self._routes, *ALONE)) + "."
+            )
             await Call(scope, receive, send).respond(responses.answer_error(error))
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:

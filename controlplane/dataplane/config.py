@@ -6,6 +6,7 @@ from pathlib import Path
 from controlplane import environment
 
 from .memory.listeners import MAX_LISTENERS
+from .storage.order_journal import order_key
 from .storage.snapshot_file import signing_key
 
 
@@ -18,6 +19,9 @@ class Config:
     database counts as unreachable if a poll takes longer than `deadline_seconds`. Files in `folder`
     are signed with `signing_key`; signatures by `older_keys` are accepted too. At most `most_held`
     polls and streams are held at once. Browsers may send requests from pages of `cors_origins`.
+    `plane` names this data plane in emergency orders, and `data_planes` are the base URLs of all.
+    Orders are signed with the first of `order_keys`; signatures by the others are accepted too.
+    Addresses in `X-Forwarded-For` are believed from `trusted_proxies`.
     """
 
     database_url: str
@@ -28,6 +32,10 @@ class Config:
     older_keys: tuple[bytes, ...] = ()
     most_held: int = MAX_LISTENERS
     cors_origins: frozenset[bytes] = frozenset()
+    plane: str = ""
+    data_planes: tuple[str, ...] = ()
+    order_keys: tuple[bytes, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
     usage_seconds: float = 30.0
@@ -45,4 +53,8 @@ def from_environment() -> Config:
         older_keys=tuple(signing_key(secret) for secret in variables.secret_key_fallbacks),
         most_held=variables.most_held,
         cors_origins=frozenset(origin.encode() for origin in variables.cors_origins),
+        plane=variables.plane_name,
+        data_planes=variables.data_planes,
+        order_keys=tuple(map(order_key, (variables.secret_key, *variables.secret_key_fallbacks))),
+        trusted_proxies=variables.trusted_proxies,
     )

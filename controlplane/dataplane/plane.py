@@ -17,6 +17,8 @@ from controlplane.dataplane.config import Config
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
 
+from .emergency.handlers import EmergencyEndpoints
+from .emergency.service import EmergencyOrders
 from .sync import disk_watch
 from .sync.config_follower import ConfigFollower
 from .sync.refresher import Refresher, make_subscriber
@@ -33,6 +35,8 @@ class Plane:
 
     def __init__(self) -> None:
         self.state = State()
+        self.emergency_orders = EmergencyOrders(self.state)
+        self.emergency_endpoints = EmergencyEndpoints(self.emergency_orders)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config) -> None:
@@ -52,6 +56,8 @@ class Plane:
             gc.set_threshold(20_000, 20, 100)
         keeper = SnapshotKeeper(config, state)
         await keeper.restore()
+        self.emergency_orders.configure(config)
+        await self.emergency_orders.load()
         follower = ConfigFollower(config, state)
         refresher = Refresher(config, state, follower, keeper)
         subscriber = make_subscriber(config.redis_url, refresher.wake, state.set_redis_reachable)

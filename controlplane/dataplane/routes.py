@@ -7,6 +7,7 @@ from controlplane.core.errors import DomainError
 from controlplane.dataplane.state import State
 
 from . import handlers
+from .plane import Plane
 from .serving import held_requests, ofrep, responses
 from .serving.call import Call
 from .serving.responses import Response
@@ -14,11 +15,15 @@ from .serving.responses import Response
 Handler = Callable[[State, Call], Awaitable[Response | None]]
 """Returns the response, or None if the handler has already sent it."""
 
+Authorize = Callable[[State, Call], Awaitable[None]]
+"""Raises :class:`DomainError` if the caller may not send the request."""
+
 
 class Endpoint(NamedTuple):
     """A path of the data plane.
 
-    A token needs one of `scopes`; without scopes, no token is required. `for_browsers` means that
+    A token needs one of `scopes`; without scopes, no token is required. `authorize` is called
+    instead, before the body is read, if the caller needs no token. `for_browsers` means that
     Django serves the path to people who are signed in; `for_other_origins`, that pages of
     `CORS_ORIGINS` may send requests to it. `parameters` are the known query parameters; None
     accepts any, for paths that another protocol defines.
@@ -32,6 +37,7 @@ class Endpoint(NamedTuple):
     for_other_origins: bool = False
     refusal: Callable[[DomainError], Response] = responses.answer_error
     parameters: tuple[str, ...] | None = None
+    authorize: Authorize | None = None
 
 
 _READING = ("GET", "HEAD")
@@ -95,14 +101,32 @@ ROUTES = {
 ALONE = {"/metrics": Endpoint(_READING, handlers.metrics, ("metrics:read",))}
 
 
-def find_endpoint(path: str) -> Endpoint | None:
-    """Return the endpoint of a path that is not an exact key of `ROUTES`; None if unknown.
+Routes = dict[str, Endpoint]
+
+
+def build_routes(plane: Plane) -> Routes:
+    """Return all paths of the data plane `plane` with their endpoints."""
+    emergency = plane.emergency_endpoints
+    return {
+        **ROUTES,
+        "/api/v1/emergency/orders": Endpoint(
+            (*_READING, "POST"),
+            emergency.emergency_orders,
+            reads_body=True,
+            parameters=(),
+            authorize=emergency.authorize,
+        ),
+    }
+
+
+def find_endpoint(routes: Routes, path: str) -> Endpoint | None:
+    """Return the endpoint of a path that is not an exact key of `routes`; None if unknown.
 
     The path may have a trailing slash or a flag's key. With a trailing slash it is served for POST,
     and redirected for other methods.
     """
     plain = path.removesuffix("/")
-    route = ROUTES.get(plain)
+    route = routes.get(plain)
     if route is not None:
         is_other_form = plain != path and "POST" not in route.methods
         return Endpoint(route.methods, handlers.redirect) if is_other_form else route

@@ -40,6 +40,8 @@ class Environment:
     redis_url: str
     dead_letters: DeadLetters
     most_held: int
+    plane_name: str
+    data_planes: tuple[str, ...]
     transport_settings: Mapping[str, Any]
     entry: SignInSettings
     oidc: Oidc
@@ -85,6 +87,8 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
         redis_url=redis_url,
         dead_letters=read_dead_letters(variables, redis_url),
         most_held=env.read_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
+        plane_name=env.read_plane_name(variables),
+        data_planes=env.read_base_urls(variables, "DATA_PLANES"),
         transport_settings=transports.read(variables),
         entry=read_sign_in(variables),
         oidc=read_oidc(variables),

@@ -11,7 +11,8 @@ from django.core.management import get_commands, load_command_class
 from django.urls import Resolver404, resolve
 
 from controlplane.core.runbooks import library
-from controlplane.dataplane.routes import find_endpoint
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.routes import build_routes, find_endpoint
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md"), *ROOT.glob("docs/runbooks/*.md")])
@@ -115,7 +116,7 @@ def _is_served(path: str) -> bool:
     """
     plain = re.sub(r"\{[^}]*\}|\$[A-Z_]+|:[a-z_]+", "1", path)
     plain = plain.replace("…", "").replace("*", "")
-    if find_endpoint(plain) is not None:
+    if find_endpoint(build_routes(Plane()), plain) is not None:
         return True
     for candidate in (plain, plain.rstrip("/"), f"{plain.rstrip('/')}/"):
         try:

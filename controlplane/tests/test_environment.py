@@ -1,6 +1,7 @@
 """The environment: a wrong value is one line that names the variable, and stops the start."""
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -38,6 +39,10 @@ def read(tmp_path, **variables):
         ("CORS_ORIGINS", "shop.example.org"),
         ("CORS_ORIGINS", "https://*.example.org"),
         ("CORS_ORIGINS", "https://shop.example.org, https://shop.example.org/cart"),
+        ("PLANE_NAME", "dp 1"),
+        ("PLANE_NAME", "x" * 121),
+        ("DATA_PLANES", "dp-1:8001"),
+        ("DATA_PLANES", "http://dp-1:8001, http://dp-2:8001/api"),
         ("HTTPS_ONLY", "maybe"),
         ("TIME_ZONE", "Mars/Olympus"),
         ("TIME_ZONE", "../../etc/passwd"),
@@ -79,6 +84,17 @@ def test_origins_are_kept_as_browsers_send_them(tmp_path):
     origins = read(tmp_path, CORS_ORIGINS="https://Shop.example.org:443/, http://[::1]:5173")
 
     assert origins.cors_origins == ("https://shop.example.org", "http://[::1]:5173")
+
+
+def test_data_planes_are_urls_separated_by_commas_or_spaces(tmp_path):
+    planes = read(tmp_path, DATA_PLANES="http://dp-1:8001/, https://dp-2 http://[::1]:8001")
+
+    assert planes.data_planes == ("http://dp-1:8001", "https://dp-2", "http://[::1]:8001")
+
+
+def test_a_plane_is_named_after_its_host_unless_another_name_is_given(tmp_path):
+    assert read(tmp_path).plane_name == socket.gethostname()
+    assert read(tmp_path, PLANE_NAME="dp-2").plane_name == "dp-2"
 
 
 def test_without_a_mail_server_there_is_no_host(tmp_path):

@@ -18,6 +18,7 @@ import orjson
 
 from controlplane.core import reasons
 from controlplane.core.canonical import timestamp
+from controlplane.core.environment_variables import MAX_PLANE_NAME_LENGTH
 from controlplane.core.errors import InvalidInput
 from switches.expiry import Expiry, plan_expiry
 from switches.scopes import HOLD, KEY_PATTERN, SCOPES, is_switch_id
@@ -26,7 +27,6 @@ from switches.snapshot import SnapshotEntry
 ENGAGE: Final = "engage"
 WITHDRAW: Final = "withdraw"
 DEFAULT_EXPIRES_IN = "24h"
-MAX_PLANE_LENGTH = 120
 MAX_NAME_LENGTH = 150
 
 OrderAction = Literal["engage", "withdraw"]
@@ -142,7 +142,7 @@ def parse_order(document: Any) -> Order:
         expires_in=document["expires_in"],
         by=_parse_orderer(by),
         at=datetime.fromisoformat(document["at"]).astimezone(UTC),
-        plane=_parse_text(document["plane"], MAX_PLANE_LENGTH),
+        plane=_parse_text(document["plane"], MAX_PLANE_NAME_LENGTH),
     )
     if (order.action == WITHDRAW) != (order.withdraws is not None):
         raise ValueError("a withdrawal names the order that it withdraws")

@@ -14,7 +14,8 @@ from django.urls.resolvers import RoutePattern
 
 from controlplane.core.http import routes
 from controlplane.dataplane import handlers
-from controlplane.dataplane.routes import ROUTES
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.routes import build_routes
 
 _ARGUMENT = re.compile(r"<(?:(?P<kind>\w+):)?(?P<name>\w+)>")
 # By the name of the argument; by route and name where one does not fit everywhere.
@@ -102,7 +103,7 @@ def get_place(name: str) -> Place:
 
 def data_plane_paths() -> tuple[str, ...]:
     """Return all paths that the data plane serves, including one flag's."""
-    return (*ROUTES, f"{handlers.FLAG_PREFIX}segment:finance")
+    return (*build_routes(Plane()), f"{handlers.FLAG_PREFIX}segment:finance")
 
 
 def sampled(route: str) -> str:

@@ -1,0 +1,1 @@
+"""Emergency orders: accepted, stored and exchanged without PostgreSQL and Redis."""

@@ -1,0 +1,227 @@
+"""Accepts emergency orders: validates them, stores them on disk, serves and shares them.
+
+Nothing here waits for PostgreSQL or Redis.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID, uuid4
+
+import structlog
+
+from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from controlplane.core.http.parameters import MAX_NAMED, build_unknown_message
+from controlplane.core.timeouts import wait_at_most
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.state import State
+from controlplane.dataplane.storage.order_journal import OrderJournal
+from switches.emergency.orders import (
+    ENGAGE,
+    WITHDRAW,
+    Order,
+    Orderer,
+    plan_order,
+    plan_withdrawal,
+)
+
+MAX_OPEN = 5000
+DISK_SECONDS = 3.0
+"""Longest wait for the disk to store an order."""
+
+ShareOrders = Callable[[Sequence[Order]], Awaitable[None]]
+"""Sends orders to the other data planes, for at most a second, and records who holds them."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Acceptance:
+    """An accepted order, the names of the data planes that hold it, and their total number."""
+
+    order: Order
+    accepted_by: tuple[str, ...]
+    planes: int
+
+
+class EmergencyOrders:
+    """The emergency orders of one data plane. Call :meth:`configure` before the first request.
+
+    `share` and `count_planes` are replaced by the exchange with other data planes.
+    """
+
+    def __init__(self, state: State) -> None:
+        self.plane = ""
+        self.share: ShareOrders = _share_with_nobody
+        self.count_planes: Callable[[], int] = lambda: 1
+        self._state = state
+        self._journal: OrderJournal | None = None
+        self._stored: dict[UUID, Order] = {}
+        """The orders on this plane's disk, as they were written."""
+        self._elsewhere: dict[UUID, set[str]] = {}
+        """Names of other data planes that hold an order, by the order's id."""
+        self._accepting: dict[UUID, tuple[Order, asyncio.Future[Acceptance]]] = {}
+        """Orders that are being accepted, by id."""
+
+    def configure(self, config: Config) -> None:
+        self.plane = config.plane
+        if config.folder is not None and config.order_keys:
+            self._journal = OrderJournal(config.folder, config.order_keys)
+
+    async def load(self) -> None:
+        """Serve the orders on disk, also those that another process has stored since."""
+        if self._journal is None:
+            return
+        loaded = await asyncio.to_thread(self._journal.load, [*self._stored])
+        self._stored.update({order.id: order for order in loaded})
+        self._state.add_orders(loaded)
+
+    def changed_at(self) -> int:
+        """Return a number that changes when another process adds an order. Blocking."""
+        return 0 if self._journal is None else self._journal.changed_at()
+
+    def holders(self, order_id: UUID) -> frozenset[str]:
+        """Return the names of the data planes known to hold an order on disk."""
+        own = {self.plane} if order_id in self._stored else set()
+        return frozenset(own | self._elsewhere.get(order_id, set()))
+
+    def record_holder(self, plane: str, order_ids: Iterable[UUID]) -> None:
+        """Record that the data plane `plane` holds these orders on disk."""
+        if plane != self.plane:
+            for order_id in order_ids:
+                self._elsewhere.setdefault(order_id, set()).add(plane)
+
+    async def accept(self, request: Mapping[str, Any], by: Orderer) -> Acceptance:
+        """Store, serve and share the order that `request` asks for; the same for a repetition.
+
+        Raise :class:`InvalidInput`; :class:`NotFound` for an unknown order to withdraw;
+        :class:`Conflict` if the id was given to another request, the order to withdraw has left the
+        data planes, or too many orders are open; :class:`Unavailable` if nobody can store it.
+        """
+        order = self._plan(request, by)
+        orders = self._state.orders
+        known = orders.orders.get(order.id)
+        other, accepting = self._accepting.get(order.id, (known, None))
+        if other is not None and other.request != order.request:
+            message = f"The id {order.id} was given to another order. Send this one with a new id."
+            raise Conflict(message)
+        if known is None and order.withdraws is not None:
+            known = orders.withdrawn.get(order.withdraws)
+            if known is None and order.withdraws in orders.closed:
+                raise _taken_over(order.withdraws)
+        if known is not None and self.holders(known.id):
+            return self._acceptance(known)
+        if accepting is None:
+            self._require_room(order)
+            # A task of its own, so that a client that disconnects doesn't stop it halfway.
+            accepting = asyncio.ensure_future(self._accept(known or order))
+            self._accepting[order.id] = order, accepting
+            accepting.add_done_callback(lambda _: self._accepting.pop(order.id))
+        return await asyncio.shield(accepting)
+
+    async def merge(self, orders: Iterable[Order]) -> None:
+        """Store and serve orders that another data plane has accepted.
+
+        An order that the disk can't store is served, too, and stored later.
+        """
+        received = list(orders)
+        for order in self._list_news(received):
+            await self._try_store(order)
+        self._state.add_orders(received)
+
+    def _plan(self, request: Mapping[str, Any], by: Orderer) -> Order:
+        order_id = _read_id(request, "id") if request.get("id") is not None else uuid4()
+        state, action = self._state, request.get("action")
+        at = state.wall()
+        if action == ENGAGE:
+            _refuse_unknown(request, "id", "action", "switch", "reason", "expires_in")
+            return plan_order(request, id=order_id, by=by, at=at, plane=self.plane)
+        if action != WITHDRAW:
+            raise InvalidInput({"action": ["Must be engage or withdraw."]})
+        _refuse_unknown(request, "id", "action", "order", "reason")
+        reason = request.get("reason")
+        text = reason if isinstance(reason, str) else ""
+        withdrawn = self._find_withdrawable(_read_id(request, "order"))
+        return plan_withdrawal(withdrawn, text, id=order_id, by=by, at=at, plane=self.plane)
+
+    def _find_withdrawable(self, order_id: UUID) -> Order:
+        orders = self._state.orders
+        order = orders.orders.get(order_id)
+        if order is not None and order.action == ENGAGE:
+            return order
+        if order_id in orders.closed:
+            raise _taken_over(order_id)
+        raise NotFound(f"There is no emergency order {order_id} on this data plane.")
+
+    def _require_room(self, order: Order) -> None:
+        if order.action == ENGAGE and len(self._state.orders.open) >= MAX_OPEN:
+            raise Conflict(
+                f"{MAX_OPEN:,} emergency orders are open, and no more are accepted. Withdraw orders"
+                " that are no longer needed, or engage global:all to stop everything."
+            )
+
+    async def _accept(self, order: Order) -> Acceptance:
+        if await self._try_store(order):
+            self._state.add_orders([order])
+        await self.share([order])
+        if not self.holders(order.id):
+            raise Unavailable(
+                "The order is not in force: this data plane can't store it, because of its disk."
+                " Send it to another data plane."
+            )
+        self._state.add_orders([order])
+        log.warning("emergency_order.accepted", order=str(order.id), action=order.action)
+        return self._acceptance(order)
+
+    async def _try_store(self, order: Order) -> bool:
+        """Store an order on disk; return False, and log the error, if that fails."""
+        if self._journal is None:
+            return False
+        try:
+            await wait_at_most(DISK_SECONDS, asyncio.to_thread(self._journal.write, order))
+        except OSError as error:  # TimeoutError is one.
+            log.error("emergency_order.not_stored", order=str(order.id), error=str(error))
+            return False
+        self._stored[order.id] = order
+        return True
+
+    def _list_news(self, orders: Iterable[Order]) -> list[Order]:
+        """Return what `orders` would add or change, as it would be kept."""
+        known = self._state.orders.orders
+        kept = self._state.orders.add(orders).orders
+        return [order for key, order in kept.items() if known.get(key) != order]
+
+    def _acceptance(self, order: Order) -> Acceptance:
+        names = tuple(sorted(self.holders(order.id)))
+        return Acceptance(order, names, max(self.count_planes(), len(names)))
+
+
+async def _share_with_nobody(_orders: Sequence[Order]) -> None:
+    pass
+
+
+def _taken_over(order_id: UUID) -> Conflict:
+    return Conflict(
+        f"The console has taken over the order {order_id}. To let traffic flow again, release the"
+        " switch there."
+    )
+
+
+def _read_id(request: Mapping[str, Any], field: str) -> UUID:
+    value = request.get(field)
+    try:
+        found = UUID(value) if isinstance(value, str) and len(value) == 36 else None
+    except ValueError:
+        found = None
+    if found is None:
+        raise InvalidInput({field: ["Must be a UUID."]})
+    return found
+
+
+def _refuse_unknown(request: Mapping[str, Any], *known: str) -> None:
+    unknown = sorted(request.keys() - set(known))[:MAX_NAMED]
+    if unknown:
+        raise InvalidInput(
+            {name: [build_unknown_message(name, known, "field")] for name in unknown}
+        )

@@ -1,0 +1,123 @@
+"""Acceptance of emergency orders: stored on disk, served at once, repeated without harm."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+
+from controlplane.dataplane.application import Application
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.storage.order_journal import OrderJournal, order_key
+from controlplane.dataplane.tests.served import credential, plane
+
+PATH = "/api/v1/emergency/orders"
+KEY = order_key("a secret")
+ORDERER = "sg_orderer01_a-fifth-secret"
+MAY_ORDER = {"Authorization": f"Bearer {ORDERER}"}
+ENGAGE = {"action": "engage", "switch": "feature:chat", "reason": "OpenAI 5xx on completions"}
+Post = Callable[..., Awaitable[httpx.Response]]
+
+
+def make_plane(folder: Path, name: str = "dp-1", *switch_ids: str) -> Plane:
+    """Return a plane with its journal in `folder`, and a token that may give orders."""
+    made = plane(*switch_ids)
+    tokens = {**(made.state.tokens or {}), b"orderer01": credential(ORDERER, "switches:emergency")}
+    made.state.install_tokens(1, tokens)
+    made.emergency_orders.configure(
+        Config("postgresql://", None, "redis://", folder, plane=name, order_keys=(KEY,))
+    )
+    return made
+
+
+@asynccontextmanager
+async def client_of(served: Plane) -> AsyncIterator[httpx.AsyncClient]:
+    transport = httpx.ASGITransport(Application(served))
+    async with httpx.AsyncClient(
+        transport=transport, base_url="http://plane", headers=MAY_ORDER
+    ) as client:
+        yield client
+
+
+def order_at(served: Plane, **fields: Any) -> httpx.Response:
+    async def ordered() -> httpx.Response:
+        async with client_of(served) as client:
+            return await client.post(PATH, json=fields)
+
+    return asyncio.run(ordered())
+
+
+def test_an_accepted_order_is_on_disk_and_served(tmp_path: Path) -> None:
+    served = make_plane(tmp_path, "dp-1", "segment:finance")
+
+    response = order_at(served, **ENGAGE)
+
+    assert response.status_code == 201
+    document = response.json()
+    assert (document["switch"], document["plane"]) == ("feature:chat", "dp-1")
+    assert document["by"] == {"type": "token", "name": "orderer01", "id": sum(ORDERER.encode())}
+    assert (document["accepted_by"], document["planes"]) == (["dp-1"], 1)
+    (stored,) = OrderJournal(tmp_path, (KEY,)).load()
+    assert str(stored.id) == document["id"]
+    assert served.state.copy is not None
+    assert served.state.copy.entries["feature:chat"].emergency == document["id"]
+
+
+def test_a_restarted_plane_serves_its_orders_without_a_database(tmp_path: Path) -> None:
+    order_at(make_plane(tmp_path), **ENGAGE)
+    restarted = make_plane(tmp_path)
+
+    asyncio.run(restarted.emergency_orders.load())
+
+    assert restarted.state.copy is not None
+    assert "feature:chat" in restarted.state.copy.entries
+
+
+def test_a_repeated_order_has_the_same_answer_and_another_one_is_refused(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    given = {**ENGAGE, "id": str(uuid4())}
+
+    first, second = order_at(served, **given), order_at(served, **given)
+    other = order_at(served, **{**given, "switch": "feature:mail"})
+
+    assert first.status_code == second.status_code == 201
+    assert first.json() == second.json()
+    assert other.status_code == 409
+    assert len(served.state.orders.orders) == 1
+
+
+def test_one_order_sent_twice_at_once_is_accepted_once(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    given = {**ENGAGE, "id": str(uuid4())}
+
+    async def run() -> list[httpx.Response]:
+        async with client_of(served) as client:
+            posts = [client.post(PATH, json=given) for _ in range(5)]
+            return await asyncio.gather(
+                *posts, client.post(PATH, json={**given, "switch": "feature:mail"})
+            )
+
+    *same, other = asyncio.run(run())
+
+    assert {response.status_code for response in same} == {201}
+    assert len({response.text for response in same}) == 1
+    assert other.status_code == 409
+
+
+def test_a_withdrawal_ends_the_order(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    order_id = order_at(served, **ENGAGE).json()["id"]
+
+    withdrawn = order_at(served, action="withdraw", order=order_id, reason="false alarm")
+    again = order_at(served, action="withdraw", order=order_id, reason="false alarm, really")
+
+    assert (withdrawn.status_code, again.status_code) == (201, 201)
+    assert withdrawn.json()["order"] == order_id
+    assert withdrawn.json() == again.json()
+    assert served.state.copy is not None
+    assert "feature:chat" not in served.state.copy.entries
+    assert len(OrderJournal(tmp_path, (KEY,)).load()) == 2
