@@ -6,7 +6,7 @@ has exactly one text, so signatures of the bytes can be verified anywhere.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
 
@@ -17,6 +17,8 @@ from switches.bucketing import basis_points
 
 SCHEMA = 1
 POLL_SECONDS = 5
+LISTED = timedelta(hours=24)
+"""Time for which snapshots list a closed emergency order."""
 
 
 @dataclass(frozen=True, slots=True)

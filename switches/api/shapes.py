@@ -262,6 +262,14 @@ class SnapshotEntryShape(serializers.Serializer[Any]):
     engaged_at = serializers.DateTimeField()
     expires_at = serializers.DateTimeField(allow_null=True)
     on_expiry = serializers.ChoiceField(OnExpiry.values)
+    emergency = serializers.UUIDField(required=False)
+
+
+class OrderIdsShape(serializers.Serializer[Any]):
+    """The ids of emergency orders in force, and of those that ended in the last 24 hours."""
+
+    open = serializers.ListField(child=serializers.UUIDField())
+    closed = serializers.ListField(child=serializers.UUIDField())
 
 
 class SnapshotShape(serializers.Serializer[Any]):
@@ -271,6 +279,7 @@ class SnapshotShape(serializers.Serializer[Any]):
     published_at = serializers.DateTimeField()
     poll_seconds = serializers.IntegerField()
     switches = SnapshotEntryShape(many=True)
+    emergency = OrderIdsShape()
 
 
 class CheckBody(serializers.Serializer[Any]):

@@ -6,6 +6,8 @@ It reads the database; services use the data plane's endpoints instead.
 import random
 from dataclasses import asdict
 
+from django.db.models import Exists, OuterRef, Q
+from django.db.models.functions import Now
 from django.http import HttpResponse
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
@@ -18,9 +20,9 @@ from controlplane.core.protocol import matches_etag
 from switches.api.shapes import CheckBody, CheckResultShape, SnapshotShape
 from switches.bucketing import BUCKETS
 from switches.evaluate import evaluate, read_question
-from switches.models import Episode
+from switches.models import EmergencyOrder, Episode
 from switches.models import Publication as PublicationRow
-from switches.snapshot import SnapshotEntry, SnapshotVersion, render
+from switches.snapshot import LISTED, OrderIds, SnapshotEntry, SnapshotVersion, render
 
 ATTEMPTS = 5
 COLUMNS = (
@@ -50,6 +52,22 @@ def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
     raise Unavailable("Switches change faster than they can be read; try again.", retry_after=1)
 
 
+def read_order_ids() -> OrderIds:
+    """Return the ids of emergency orders that data planes stored."""
+    withdrawals = EmergencyOrder.objects.filter(order_id=OuterRef("pk"))
+    orders = EmergencyOrder.objects.filter(
+        Q(closed_at__isnull=True) | Q(closed_at__gt=Now() - LISTED),
+        action=EmergencyOrder.Action.ENGAGE,
+    )
+    found = orders.order_by("pk").values_list(
+        "pk", Q(closed_at__isnull=True) & ~Exists(withdrawals)
+    )
+    return OrderIds(
+        tuple(str(pk) for pk, is_open in found if is_open),
+        tuple(str(pk) for pk, is_open in found if not is_open),
+    )
+
+
 class SnapshotView(ApiView):
     read_scope = "switches:read"
     query_parameters = ("wait",)
@@ -70,9 +88,8 @@ class SnapshotView(ApiView):
         if_none_match = request.headers.get("If-None-Match", "")
         if matches_etag(if_none_match, publication.etag):
             return HttpResponse(status=304, headers=headers)
-        return HttpResponse(
-            render(publication, entries), content_type="application/json", headers=headers
-        )
+        body = render(publication, entries, read_order_ids())
+        return HttpResponse(body, content_type="application/json", headers=headers)
 
 
 class CheckView(ApiView):

@@ -1,13 +1,16 @@
 """Snapshot and check for signed-in browsers: the same document and the same decisions."""
 
 import hashlib
+from datetime import timedelta
 from itertools import islice
+from uuid import UUID
 
 import pytest
 from django.db import connection
+from django.utils import timezone
 
 from controlplane.core.http.tests.callers import as_role, at_once, person, signed_in
-from switches.models import Episode, Publication
+from switches.models import EmergencyOrder, Episode, Publication
 
 pytestmark = pytest.mark.django_db
 RELEASE = {"justification": "duplicate charges refunded, queue empty"}
@@ -29,6 +32,27 @@ def test_snapshot_is_every_switch_that_is_not_released(operator):
     assert set(document["switches"][0]) == {
         *("id", "scope", "key", "state", "allow_percent", "salt", "reason", "engaged_at"),
         *("expires_at", "on_expiry"),
+    }
+
+
+def test_snapshot_lists_stored_emergency_orders(operator):
+    now = timezone.now()
+
+    def store(number, **more):
+        fields = {"action": "engage", "switch": "feature:chat", "reason": "OpenAI 5xx", "at": now}
+        by = {"by_type": "user", "by_name": "kim", "by_id": 7, "plane": "dp-1"}
+        row = EmergencyOrder.objects.create(id=UUID(int=number), **{**fields, **by, **more})
+        return str(row.pk)
+
+    is_open, withdrawn = store(1), store(2)
+    store(3, action="withdraw", order_id=withdrawn)
+    done = {"state": "reconciled", "closed_version": 1}
+    closed = store(4, closed_at=now, **done)
+    store(5, closed_at=now - timedelta(days=2), **done)
+
+    assert operator.get("/snapshot").json()["emergency"] == {
+        "open": [is_open],
+        "closed": [withdrawn, closed],
     }
 
 

@@ -6,17 +6,14 @@ not matter. Only the database closes orders: a peer that lies can't release a sw
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
 from uuid import UUID
 
 from switches.emergency.orders import ENGAGE, Order, hash_ids
-from switches.snapshot import OrderIds
-
-LISTED = timedelta(hours=24)
-"""Time for which snapshots list a closed order."""
+from switches.snapshot import LISTED, OrderIds
 
 
 class ClosedOrder(NamedTuple):
