@@ -54,7 +54,7 @@ class Plane:
             gc.collect()
             gc.freeze()
             gc.set_threshold(20_000, 20, 100)
-        keeper = SnapshotKeeper(config, state)
+        keeper = SnapshotKeeper(config, state, self.emergency_orders.forget_old)
         await keeper.restore()
         self.emergency_orders.configure(config)
         await self.emergency_orders.load()

@@ -6,6 +6,7 @@ Nothing here waits for PostgreSQL or Redis.
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -17,6 +18,7 @@ from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.order_journal import OrderJournal
+from controlplane.dataplane.storage.saved_snapshot import SavedState
 from switches.emergency.orders import (
     ENGAGE,
     WITHDRAW,
@@ -27,6 +29,8 @@ from switches.emergency.orders import (
 )
 
 MAX_OPEN = 5000
+KEPT = timedelta(days=30)
+"""Time for which closed orders are kept, in case an older backup of the database is restored."""
 DISK_SECONDS = 3.0
 """Longest wait for the disk to store an order."""
 
@@ -76,6 +80,27 @@ class EmergencyOrders:
         loaded = await asyncio.to_thread(self._journal.load, [*self._stored])
         self._stored.update({order.id: order for order in loaded})
         self._state.add_orders(loaded)
+
+    async def forget_old(self, saved: SavedState) -> None:
+        """Forget orders that were closed long ago, now that `saved` tells so on disk.
+
+        Raises OSError if the disk fails.
+        """
+        orders, since = self._state.orders.orders, saved.confirmed_at - KEPT
+        old = [
+            key
+            for key, order in orders.items()
+            if (key in saved.closed and saved.closed[key].at < since)
+            or (key in saved.settled and order.at < since)
+        ]
+        if not old:
+            return
+        if self._journal is not None:
+            await asyncio.to_thread(self._journal.remove, old)
+        self._state.forget_orders(old)
+        for key in old:
+            self._stored.pop(key, None)
+            self._elsewhere.pop(key, None)
 
     def changed_at(self) -> int:
         """Return a number that changes when another process adds an order. Blocking."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import structlog
@@ -13,7 +13,7 @@ from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.saved_policies import SavedPolicies
 from controlplane.dataplane.storage.saved_snapshot import SavedState
-from controlplane.dataplane.storage.signed_file import SignedFiles, T
+from controlplane.dataplane.storage.signed_file import SavedContent, SignedFiles, T
 from controlplane.dataplane.storage.snapshot_file import PoliciesDisk, SnapshotDisk
 
 AGAIN_SECONDS = 30.0
@@ -25,6 +25,10 @@ REST_SECONDS = 2.0
 log = structlog.get_logger(__name__)
 
 
+async def ignore_saved(_saved: SavedContent) -> None:
+    """Do nothing after a save."""
+
+
 class SnapshotKeeper:
     """Background task that saves each snapshot before it is served, and later the whole state.
 
@@ -32,8 +36,15 @@ class SnapshotKeeper:
     by at most `MAX_DELAY_SECONDS`, once.
     """
 
-    def __init__(self, config: Config, state: State) -> None:
+    def __init__(
+        self,
+        config: Config,
+        state: State,
+        on_saved: Callable[[SavedState], Awaitable[None]] = ignore_saved,
+    ) -> None:
         self._state = state
+        self._on_saved = on_saved
+        """Called after each durable save of the state."""
         self._disks: tuple[SnapshotDisk, PoliciesDisk] | None = None
         self._saving_latest: asyncio.Future[None] | None = None
         self._is_slow = False
@@ -105,8 +116,8 @@ class SnapshotKeeper:
         state, (disk, policies_disk) = self._state, self._disks
         policies = policies_disk, self._policies_to_save, state.config_changed, REST_SECONDS
         await asyncio.gather(
-            self._save_changes(disk, self._state_to_save, state.changed, 0.0),
-            self._save_changes(*policies),
+            self._save_changes(disk, self._state_to_save, state.changed, 0.0, self._on_saved),
+            self._save_changes(*policies, ignore_saved),
         )
 
     async def _save_changes(
@@ -115,6 +126,7 @@ class SnapshotKeeper:
         present: Callable[[], T | None],
         changed: asyncio.Event,
         rest_seconds: float,
+        on_saved: Callable[[T], Awaitable[None]],
     ) -> None:
         failing = False
         while True:
@@ -123,6 +135,7 @@ class SnapshotKeeper:
             if saved is not None:
                 try:
                     await asyncio.to_thread(disk.save, saved)
+                    await on_saved(saved)
                     failing, self._state.save_errno = False, None
                 except Exception as error:  # Any error: the next save may succeed.
                     if not failing:
