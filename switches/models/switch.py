@@ -1,7 +1,7 @@
 """Models of switches, episodes, and the publication row that numbers every published change."""
 
 import uuid
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import ClassVar
 
@@ -186,6 +186,9 @@ class Episode(models.Model):
     ended_by = models.CharField(max_length=200, blank=True)
     ended_how = models.CharField(max_length=8, choices=End.choices, blank=True)
     justification = models.TextField(blank=True)
+
+    orders: Sequence[models.Model]
+    """Its emergency orders, set by :func:`switches.emergency.presentation.load_orders`."""
 
     class Meta:
         constraints = [

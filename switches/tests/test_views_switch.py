@@ -126,7 +126,7 @@ class TestPage:
             released()
             engaged("segment:finance")
 
-        assert queries() == few <= 29  # of which three are for the plot of calls
+        assert queries() == few <= 30  # of which three are for the plot of calls
 
     def test_page_is_current_until_something_changes(self):
         engaged()

@@ -16,6 +16,7 @@ from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, comment_kinds, page_updates
 from switches.blast import blast_radius
 from switches.drills import presentation as drills
+from switches.emergency.presentation import load_orders
 from switches.episodes.descriptions import describe_next
 from switches.models import Episode, Switch
 from switches.ramps import timeline, views
@@ -92,9 +93,11 @@ def _read_history(
         entries = entries.filter(pk__lt=before)
     shown_episodes, older_episodes = page_updates.take_page(ended, EPISODES_SHOWN)
     shown_entries, older_entries = page_updates.take_page(entries, ENTRIES_SHOWN)
-    commented = {str(one.pk) for one in (latest, *shown_episodes) if one is not None}
+    named = [one for one in (latest, *shown_episodes) if one is not None]
+    commented = {str(one.pk) for one in named}
     return {
         "latest": latest,
+        "open_orders": load_orders(switch.pk, named),
         "episodes": shown_episodes,
         "comments": list_comments(comment_kinds.KIND, commented)[:COMMENTS_SHOWN],
         "older_episodes": older_episodes,
