@@ -18,12 +18,13 @@ from controlplane.core.roles import SCOPES_OF, Power, Role
 from . import codes
 
 SCOPE = "switches:emergency"
+ROLES = tuple(role for role in Role if SCOPE in SCOPES_OF[role])
 EVENT = "user.emergency_code_changed"
 
 
 def may_have(user: User) -> bool:
     """Return True if the person is active and has a role that allows emergency orders."""
-    return user.is_active and SCOPE in SCOPES_OF[Role(user.role)]
+    return user.is_active and user.role in ROLES
 
 
 def get_current(user: User) -> EmergencyCode | None:

@@ -1,20 +1,39 @@
-"""Attention items for escalation steps and routes that reach nobody."""
+"""Attention items for steps and routes that reach nobody, and people without emergency code."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
+from django.db.models import Exists, OuterRef, QuerySet
+
+from controlplane.accounts.emergency_codes import services as emergency_codes
+from controlplane.accounts.models.emergency_codes import EmergencyCode
 from controlplane.core.message_templates import SEVERITIES
-from controlplane.core.page_registry import LINK, AttentionAction, AttentionItem, attention_source
+from controlplane.core.page_registry import (
+    LINK,
+    AttentionAction,
+    AttentionItem,
+    attention_rows,
+    attention_source,
+)
 from controlplane.core.roles import Power
-from controlplane.notify.models.targets import Route
+from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
 
 from . import directory, reach
 from .reach import Rung
 
 PAGE = "/targets/"
 ACTIONS = (AttentionAction("Set up notifications", PAGE, Power.ADMINISTER, "target", LINK),)
+SECURITY_PAGE = AttentionAction(
+    "Open your security page",
+    "/preferences/security/#emergency-code",
+    emergency_codes.SCOPE,
+    "token",
+    LINK,
+)
 MAX_ITEMS = 300
+MAX_NAMED = 10
 NO_RECIPIENTS = (
     "No notifications configured",
     "No route or escalation step reaches anyone: messages are shown only in this console. Set "
@@ -61,6 +80,43 @@ def list_unreachable(now: datetime) -> list[AttentionItem]:
             for route, found in unreached[:MAX_ITEMS]
         ]
     return _silent_steps(ladders, now) + silent
+
+
+def _find_without_code(_now: datetime) -> QuerySet[Target, Any]:
+    """Return the targets of people on call who may have an emergency code and have none."""
+    codes = EmergencyCode.objects.current().filter(user=OuterRef("user"))
+    members = OnCallMember.objects.filter(person=OuterRef("pk"))
+    steps = EscalationStep.objects.filter(target=OuterRef("pk"))
+    found = Target.objects.filter(
+        Exists(members) | Exists(steps),
+        ~Exists(codes),
+        user__is_active=True,
+        user__role__in=emergency_codes.ROLES,
+    )
+    return found.order_by("user__username", "id").values("user__username", "created_at")
+
+
+@attention_rows(85, _find_without_code)
+def list_without_code(_now: datetime, rows: Sequence[Mapping[str, Any]]) -> list[AttentionItem]:
+    """Return an item that names the people on call who have no emergency code."""
+    names = list(dict.fromkeys(row["user__username"] for row in rows))
+    if not names:
+        return []
+    who = names[0] if len(names) == 1 else f"{len(names)} people"
+    more = len(names) - MAX_NAMED
+    listed = ", ".join(names[:MAX_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return [
+        AttentionItem(
+            kind="emergency_code",
+            severity="info",
+            title=f"{who} on call without an emergency code",
+            detail=f"Without one, they can't engage a switch while the console is down: {listed}."
+            " Each creates a code on the security page.",
+            path=PAGE,
+            since=min(row["created_at"] for row in rows),
+            actions=(SECURITY_PAGE,),
+        )
+    ]
 
 
 def _silent_steps(ladders: Mapping[str, list[Rung]], now: datetime) -> list[AttentionItem]:
