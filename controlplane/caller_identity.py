@@ -12,12 +12,12 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.core.errors import DomainError
-from controlplane.core.http.requests import client_address, network_of, session_digest
+from controlplane.core.http.requests import session_digest
 from controlplane.dataplane.state import State
 
 from .bulkhead import RequestCaller
 from .dataplane.memory.credentials import Headers, identify, read_token
-from .dataplane.serving.call import Scope
+from .dataplane.serving.call import Scope, client_network
 from .notify.interactions import signatures
 
 MAX_SESSIONS = 10_000
@@ -67,10 +67,8 @@ class Callers:
 
     def _unknown_caller(self, scope: Scope, kind: str) -> RequestCaller:
         """Return a caller known only by address, and by the `kind` of its unverified credential."""
-        peer = (scope.get("client") or ("",))[0]
-        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-        address = client_address(peer, b",".join(forwarded).decode("latin-1"))
-        return RequestCaller((network_of(address), kind), known=False)
+        network = client_network(scope, settings.TRUSTED_PROXIES)
+        return RequestCaller((network, kind), known=False)
 
 
 def _is_slack(headers: Headers, body: bytes) -> bool:

@@ -21,7 +21,8 @@ from django.utils.cache import add_never_cache_headers
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.people.session_store import SessionStore
 from controlplane.core.errors import TooManyRequests
-from controlplane.core.http.requests import client_ip, network_of
+from controlplane.core.http.client_address import network_of
+from controlplane.core.http.requests import client_ip
 from controlplane.core.rate_limiter import RateLimit, TokenBuckets
 
 HASHED_AT_ONCE = 2

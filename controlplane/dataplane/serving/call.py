@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Iterable, MutableMapping, Seque
 from typing import Any
 
 from controlplane.core.errors import DomainError, TooSlow
+from controlplane.core.http.client_address import client_address, network_of
 from controlplane.core.protocol import REQUEST_ID, max_body_bytes, too_large
 from controlplane.dataplane.memory.compression import Header
 from controlplane.dataplane.memory.credentials import Credential, Headers
@@ -138,6 +139,13 @@ class Call:
         if message.get("more_body"):
             await drain_body(self.receive)
         raise too_large(largest)
+
+
+def client_network(scope: Scope, proxies: Iterable[str]) -> str:
+    """Return the network that counts as one client; see :func:`client_address`."""
+    peer = (scope.get("client") or ("",))[0]
+    forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+    return network_of(client_address(peer, b",".join(forwarded).decode("latin-1"), proxies))
 
 
 def incomplete_body() -> DomainError:

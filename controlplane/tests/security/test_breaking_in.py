@@ -15,7 +15,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import TooManyRequests
 from controlplane.core.http import confirmation
-from controlplane.core.http.requests import network_of
+from controlplane.core.http.client_address import network_of
 from controlplane.core.http.tests.callers import (
     Api,
     browser_of,
