@@ -74,8 +74,6 @@ class Application:
         is_admitted = False
         try:
             self._check(endpoint, call)
-            if endpoint.authorize is not None:
-                await endpoint.authorize(self._state, call)
             is_admitted = True
             if endpoint.reads_body:
                 await call.read_body()
@@ -94,7 +92,7 @@ class Application:
             call.status = 500  # Also if the answer broke off after it began.
             raise
         finally:
-            if (endpoint.scopes or endpoint.authorize) and endpoint.handler is not metrics:
+            if endpoint.scopes and endpoint.handler is not metrics:
                 self._state.answered[call.status] += 1
                 if not call.held:
                     seconds = perf_counter() - began

@@ -17,6 +17,7 @@ from controlplane.dataplane.config import Config
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
 
+from .emergency.authorization import Authorizer
 from .emergency.handlers import EmergencyEndpoints
 from .emergency.service import EmergencyOrders
 from .sync import disk_watch
@@ -36,7 +37,8 @@ class Plane:
     def __init__(self) -> None:
         self.state = State()
         self.emergency_orders = EmergencyOrders(self.state)
-        self.emergency_endpoints = EmergencyEndpoints(self.emergency_orders)
+        self.authorizer = Authorizer(self.state)
+        self.emergency_endpoints = EmergencyEndpoints(self.emergency_orders, self.authorizer)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config) -> None:
@@ -56,6 +58,7 @@ class Plane:
             gc.set_threshold(20_000, 20, 100)
         keeper = SnapshotKeeper(config, state, self.emergency_orders.forget_old)
         await keeper.restore()
+        self.authorizer.trusted_proxies = config.trusted_proxies
         self.emergency_orders.configure(config)
         await self.emergency_orders.load()
         follower = ConfigFollower(config, state)

@@ -15,15 +15,11 @@ from .serving.responses import Response
 Handler = Callable[[State, Call], Awaitable[Response | None]]
 """Returns the response, or None if the handler has already sent it."""
 
-Authorize = Callable[[State, Call], Awaitable[None]]
-"""Raises :class:`DomainError` if the caller may not send the request."""
-
 
 class Endpoint(NamedTuple):
     """A path of the data plane.
 
-    A token needs one of `scopes`; without scopes, no token is required. `authorize` is called
-    instead, before the body is read, if the caller needs no token. `for_browsers` means that
+    A token needs one of `scopes`; without scopes, no token is required. `for_browsers` means that
     Django serves the path to people who are signed in; `for_other_origins`, that pages of
     `CORS_ORIGINS` may send requests to it. `parameters` are the known query parameters; None
     accepts any, for paths that another protocol defines.
@@ -37,7 +33,6 @@ class Endpoint(NamedTuple):
     for_other_origins: bool = False
     refusal: Callable[[DomainError], Response] = responses.answer_error
     parameters: tuple[str, ...] | None = None
-    authorize: Authorize | None = None
 
 
 _READING = ("GET", "HEAD")
@@ -110,11 +105,7 @@ def build_routes(plane: Plane) -> Routes:
     return {
         **ROUTES,
         "/api/v1/emergency/orders": Endpoint(
-            (*_READING, "POST"),
-            emergency.emergency_orders,
-            reads_body=True,
-            parameters=(),
-            authorize=emergency.authorize,
+            (*_READING, "POST"), emergency.emergency_orders, parameters=()
         ),
     }
 

@@ -1,41 +1,37 @@
 """Request handlers of emergency orders."""
 
-from controlplane.core.errors import Unauthenticated
-from controlplane.dataplane.memory.credentials import authenticate
+from controlplane.core.errors import DomainError
 from controlplane.dataplane.serving import responses
-from controlplane.dataplane.serving.call import Call
+from controlplane.dataplane.serving.call import Call, drain_body
 from controlplane.dataplane.serving.responses import Response
 from controlplane.dataplane.state import State
-from switches.emergency.orders import Orderer, order_document
+from switches.emergency.orders import order_document
 
+from .authorization import SCOPE, Authorizer
 from .service import EmergencyOrders
 
-SCOPE = "switches:emergency"
 READING_SCOPES = ("switches:read", SCOPE)
 
 
 class EmergencyEndpoints:
-    """Handlers of emergency orders, and the authorization of their callers."""
+    """Handlers of emergency orders."""
 
-    def __init__(self, service: EmergencyOrders) -> None:
+    def __init__(self, service: EmergencyOrders, authorizer: Authorizer) -> None:
         self._service = service
-
-    async def authorize(self, state: State, call: Call) -> None:
-        """Raise unless the caller may give orders, or read them if that is the request."""
-        reads = call.method != "POST"
-        scopes = READING_SCOPES if reads else (SCOPE,)
-        call.credential = authenticate(state.tokens, call.headers, *scopes, clock=state.unix)
-        state.used_tokens.add(call.credential.token_id)
+        self._authorizer = authorizer
 
     async def emergency_orders(self, state: State, call: Call) -> Response:
         """Accept an order (POST), or return the orders that are open or withdrawn (GET)."""
         if call.method != "POST":
+            await self._authorizer.identify(call, *READING_SCOPES)
             return self._list_orders(state)
-        request = responses.parse_object(call.body)
-        if call.credential is None:
-            raise Unauthenticated("Send an API token.")
-        by = Orderer("token", call.credential.name, call.credential.token_id)
-        accepted = await self._service.accept(request, by)
+        try:
+            by = await self._authorizer.identify(call, SCOPE)
+        except DomainError:
+            await drain_body(call.receive)
+            raise
+        await call.read_body()
+        accepted = await self._service.accept(responses.parse_object(call.body), by)
         content = {
             **order_document(accepted.order),
             "accepted_by": accepted.accepted_by,
