@@ -127,6 +127,7 @@ def deactivate_person(request: UserRequest, user_id: int) -> HttpResponse:
         "now": now,
         "heirs": heirs,
         "stops": deactivation.preview_deactivation(person, now),
+        "has_emergency_code": emergency_codes.get_current(person) is not None,
     }
     status = 422 if form.is_bound else 200
     return show(request, "core/person_deactivate.html", {"form": form, **context}, status=status)

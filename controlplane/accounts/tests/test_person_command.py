@@ -10,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 
+from controlplane.accounts.emergency_codes import services as emergency_codes
 from controlplane.accounts.management.commands import person
 from controlplane.accounts.management.commands.person import Command
 from controlplane.accounts.models.people import BrowserSession, User
@@ -82,6 +83,18 @@ def test_one_without_a_phone_comes_in_without_it(kim):
 
     assert AuditEntry.objects.filter(action="factor.reset", target="user:kim").exists()
     assert signs_in("kim", "correct horse battery")
+
+
+def test_an_emergency_code_that_got_lost_is_revoked(kim, capsys):
+    emergency_codes.create_code(user=kim, actor=kim.as_actor(), now=db_now())
+
+    call_command("person", "revoke-emergency-code", "kim")
+    assert printed(capsys) == "kim emergency code revoked"
+    assert last_row() == ("emergency_code.revoked", "user:kim", "shell")
+    assert emergency_codes.get_current(kim) is None
+
+    call_command("person", "revoke-emergency-code", "kim")
+    assert printed(capsys) == "kim has no code"
 
 
 def test_who_is_deactivated_is_out_until_activated(kim):

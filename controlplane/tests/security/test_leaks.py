@@ -8,8 +8,10 @@ from controlplane.accounts.authentication.tests.conftest import provider, server
 from controlplane.accounts.authentication.tests.fake_provider import SECRET
 from controlplane.accounts.authentication.tests.people import code, first_step, kim
 from controlplane.accounts.authentication.tests.test_provider import sign_in
+from controlplane.accounts.emergency_codes import services as emergency_codes
 from controlplane.accounts.models.people import BrowserSession
 from controlplane.accounts.people.session_store import SessionStore
+from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import browser_of, person, signed_in, token_text
 from controlplane.notify.models.targets import Target
 
@@ -41,6 +43,18 @@ def test_a_password_that_was_typed_is_nowhere():
     Client().post("/sign-in/", {"username": "kim", "password": PASSWORD})
 
     assert tables_with(PASSWORD) == []
+
+
+def test_an_emergency_code_is_nowhere_after_it_was_made():
+    user = person("operator", "kim")
+    user.email = "kim@example.org"
+    user.save()
+
+    text = emergency_codes.create_code(user=user, actor=user.as_actor(), now=db_now())
+
+    assert tables_with(text) == []
+    assert [part for part in text.split("-") if tables_with(part)] == []
+    assert tables_with(emergency_codes.codes.normalize_code(text)) == []
 
 
 def test_a_token_is_nowhere_after_it_was_made_and_used():

@@ -168,3 +168,14 @@ def test_admin_confirms_before_revoking_the_code_of_a_person():
 
     assert response["Location"].startswith("/confirm/")
     assert services.get_current(user)
+
+
+def test_page_to_deactivate_a_person_names_the_code_that_ends():
+    user = kim()
+    admin = browser_of(person("admin", "root"))
+    path = f"/people/{user.pk}/deactivate/"
+    assert "emergency code" not in read(admin, path)
+
+    services.create_code(user=user, actor=user.as_actor(), now=db_now())
+
+    assert "Their emergency code is revoked." in read(admin, path)

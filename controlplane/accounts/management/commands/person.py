@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Case, When
 
 from controlplane.accounts.authentication import codes, factors, throttle
+from controlplane.accounts.emergency_codes import services as emergency_codes
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import deactivation
 from controlplane.accounts.people import services as people
@@ -36,6 +37,7 @@ class Command(ShellCommand):
             ("password", "print a password to change at the next sign-in; ends their sessions"),
             ("unlock", "reset their failed sign-in attempts"),
             ("reset-factors", "remove their second factors; ends their sessions"),
+            ("revoke-emergency-code", "revoke their emergency code"),
             ("deactivate", "end their sessions and stop their tokens"),
             ("activate", "allow them to sign in again"),
         ):
@@ -88,6 +90,11 @@ class Command(ShellCommand):
         user = _find_user(options)
         factors.remove_all(user=user, actor=shell_actor(), now=db_now())
         self.line(f"{user.username} second factors removed, all sessions ended")
+
+    def revoke_emergency_code(self, options: dict[str, Any]) -> None:
+        user = _find_user(options)
+        is_revoked = emergency_codes.revoke_code(user=user, actor=shell_actor(), now=db_now())
+        self.line(f"{user.username} " + ("emergency code revoked" if is_revoked else "has no code"))
 
     def deactivate(self, options: dict[str, Any]) -> None:
         user = _find_user(options)
