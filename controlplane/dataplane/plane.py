@@ -18,6 +18,7 @@ from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
 
 from .emergency.authorization import Authorizer
+from .emergency.database_writer import DatabaseWriter
 from .emergency.handlers import EmergencyEndpoints
 from .emergency.service import EmergencyOrders
 from .sync import disk_watch
@@ -63,6 +64,8 @@ class Plane:
         await self.emergency_orders.load()
         follower = ConfigFollower(config, state)
         refresher = Refresher(config, state, follower, keeper)
+        writer = DatabaseWriter(config, state, self.emergency_orders)
+        self.emergency_orders.on_news = writer.wake
         subscriber = make_subscriber(config.redis_url, refresher.wake, state.set_redis_reachable)
         work: tuple[Coroutine[Any, Any, None], ...] = (
             refresher.run(),
@@ -72,6 +75,7 @@ class Plane:
             state.ledger.run(config),
             keeper.run(),
             disk_watch.watch_disk(config.folder, state),
+            writer.run(),
         )
         self._tasks = [asyncio.create_task(each) for each in work]
         with contextlib.suppress(TimeoutError):

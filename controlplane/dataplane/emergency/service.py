@@ -52,13 +52,15 @@ class Acceptance:
 class EmergencyOrders:
     """The emergency orders of one data plane. Call :meth:`configure` before the first request.
 
-    `share` and `count_planes` are replaced by the exchange with other data planes.
+    `share` and `count_planes` are replaced by the exchange with other data planes. `on_news` is
+    called after orders were added.
     """
 
     def __init__(self, state: State) -> None:
         self.plane = ""
         self.share: ShareOrders = _share_with_nobody
         self.count_planes: Callable[[], int] = lambda: 1
+        self.on_news: Callable[[], None] = lambda: None
         self._state = state
         self._journal: OrderJournal | None = None
         self._stored: dict[UUID, Order] = {}
@@ -189,6 +191,7 @@ class EmergencyOrders:
     async def _accept(self, order: Order) -> Acceptance:
         if await self._try_store(order):
             self._state.add_orders([order])
+            self.on_news()
         await self.share([order])
         if not self.holders(order.id):
             raise Unavailable(
