@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
+from functools import partial
 
 import structlog
 
@@ -64,24 +65,18 @@ class SnapshotKeeper:
         if saved is None:
             return
         state = self._state
-        listed = OrderSet(closed=saved.closed).listed_ids(state.wall())
-        copy = Copy.render(saved.publication, saved.entries, is_kept=True, orders=listed)
-        state.left_epochs = saved.left_epochs
-        state.orders = OrderSet(settled=saved.settled)
-        age = max(timedelta(), state.wall() - saved.confirmed_at)
-        confirmed_at = state.now() - age.total_seconds()
-        state.install_copy(copy, confirmed_at=confirmed_at, closed=saved.closed)
-        state.install_tokens(saved.revision, saved.tokens, saved.codes)
-        state.install_known(saved.registrations, saved.known)
+        restore_state(state, saved)
         log.info(
-            "dataplane.restored", version=copy.publication.version, age_seconds=age.total_seconds()
+            "dataplane.restored",
+            version=saved.publication.version,
+            age_seconds=state.age_seconds(),
         )
         saved_policies = await asyncio.to_thread(policies_disk.load)
         if saved_policies is not None:
             state.install_policies(saved_policies.policies)
             # Policies are saved only when they change; the copy's time tells their age.
-            state.confirm_policies(confirmed_at)
-            same = saved_policies.epoch == copy.publication.epoch
+            state.confirm_policies(state.now() - state.age_seconds())
+            same = saved_policies.epoch == saved.publication.epoch
             state.install_causes(saved_policies.revision if same else -1, saved_policies.causes)
 
     async def save_before_serving(self, copy: Copy) -> None:
@@ -116,7 +111,9 @@ class SnapshotKeeper:
         state, (disk, policies_disk) = self._state, self._disks
         policies = policies_disk, self._policies_to_save, state.config_changed, REST_SECONDS
         await asyncio.gather(
-            self._save_changes(disk, self._state_to_save, state.changed, 0.0, self._on_saved),
+            self._save_changes(
+                disk, partial(collect_state, state), state.changed, 0.0, self._on_saved
+            ),
             self._save_changes(*policies, ignore_saved),
         )
 
@@ -148,28 +145,6 @@ class SnapshotKeeper:
                 async with asyncio.timeout(AGAIN_SECONDS):
                     await changed.wait()
 
-    def _state_to_save(self) -> SavedState | None:
-        """Return the state to save; None until the database has confirmed all of it."""
-        state = self._state
-        published = state.published
-        if published is None or state.tokens is None or not state.heard_database:
-            return None
-        if state.revision < 1 or state.registrations < 0:
-            return None  # A new epoch has begun and is not read completely.
-        return SavedState(
-            publication=published.publication,
-            entries=tuple(published.entries.values()),
-            tokens=state.tokens,
-            codes=state.codes,
-            closed=state.orders.closed,
-            settled=state.orders.settled,
-            revision=state.revision,
-            known=state.known,
-            registrations=state.registrations,
-            left_epochs=state.left_epochs,
-            confirmed_at=state.wall() - timedelta(seconds=state.age_seconds()),
-        )
-
     def _policies_to_save(self) -> SavedPolicies | None:
         """Return the policies and causes to save; None if not loaded, or if outdated."""
         state, policies = self._state, self._state.policies
@@ -185,3 +160,38 @@ class SnapshotKeeper:
             left_epochs=left - {policies.epoch},
             confirmed_at=state.wall() - timedelta(seconds=state.policies_age_seconds()),
         )
+
+
+def restore_state(state: State, saved: SavedState) -> None:
+    """Serve the saved state until the database has been read."""
+    listed = OrderSet(closed=saved.closed).listed_ids(state.wall())
+    copy = Copy.render(saved.publication, saved.entries, is_kept=True, orders=listed)
+    state.left_epochs = saved.left_epochs
+    state.orders = OrderSet(settled=saved.settled)
+    age = max(timedelta(), state.wall() - saved.confirmed_at)
+    confirmed_at = state.now() - age.total_seconds()
+    state.install_copy(copy, confirmed_at=confirmed_at, closed=saved.closed)
+    state.install_tokens(saved.revision, saved.tokens, saved.codes)
+    state.install_known(saved.registrations, saved.known)
+
+
+def collect_state(state: State) -> SavedState | None:
+    """Return the state to save; None until the database has confirmed all of it."""
+    published = state.published
+    if published is None or state.tokens is None or not state.heard_database:
+        return None
+    if state.revision < 1 or state.registrations < 0:
+        return None  # A new epoch has begun and is not read completely.
+    return SavedState(
+        publication=published.publication,
+        entries=tuple(published.entries.values()),
+        tokens=state.tokens,
+        codes=state.codes,
+        closed=state.orders.closed,
+        settled=state.orders.settled,
+        revision=state.revision,
+        known=state.known,
+        registrations=state.registrations,
+        left_epochs=state.left_epochs,
+        confirmed_at=state.wall() - timedelta(seconds=state.age_seconds()),
+    )

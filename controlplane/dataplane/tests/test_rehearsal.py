@@ -10,7 +10,7 @@ import pytest
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.memory.policies import Policies
 from controlplane.dataplane.memory.served_copy import MAX_NAMES, Copy, DrillSnapshot
-from controlplane.dataplane.sync.snapshot_keeper import SnapshotKeeper
+from controlplane.dataplane.sync.snapshot_keeper import collect_state
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, plane
 from switches.drills.patterns import Marks
@@ -262,12 +262,6 @@ def test_disk_keeps_the_normal_document_only() -> None:
     served.state.install_causes(0, ())
     served.state.install_policies(Policies.build(EPOCH, 0, ()))
 
-    saved = SnapshotKeeper._state_to_save(_keeper(served))
+    saved = collect_state(served.state)
 
     assert [entry.id for entry in saved.entries] == ["feature:search"]
-
-
-def _keeper(served) -> SnapshotKeeper:
-    made = SnapshotKeeper.__new__(SnapshotKeeper)
-    made._state = served.state
-    return made
