@@ -238,9 +238,9 @@ class State:
             self.left_epochs |= {before.publication.epoch}
             # Numbers of another epoch mean nothing: read again, even if they are equal.
             self.revision, self.registrations, self.degradation = 0, -1, -1
-            self.orders = self.orders.begin_epoch(closed or {}, partial(_is_engaged, before))
-        elif closed is not None:
-            self.orders = self.orders.close(closed)
+            closed = closed or {}
+        if closed is not None:
+            self.orders = self.orders.close(closed, partial(_is_engaged, before))
         self.must_reread = False
         self._confirmed_at = confirmed_at
         self.published = copy
@@ -306,8 +306,8 @@ class State:
         self.redis_reachable = is_reachable
 
 
-def _is_engaged(copy: Copy, switch: str) -> bool:
-    entry = copy.entries.get(switch)
+def _is_engaged(copy: Copy | None, switch: str) -> bool:
+    entry = None if copy is None else copy.entries.get(switch)
     return entry is not None and entry.state == "engaged"
 
 

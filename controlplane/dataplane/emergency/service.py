@@ -79,7 +79,7 @@ class EmergencyOrders:
         """Serve the orders on disk, also those that another process has stored since."""
         if self._journal is None:
             return
-        loaded = await asyncio.to_thread(self._journal.load, [*self._stored])
+        loaded = await asyncio.to_thread(self._journal.load, [*self._stored.values()])
         self._stored.update({order.id: order for order in loaded})
         self._state.add_orders(loaded)
 

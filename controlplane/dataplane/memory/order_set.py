@@ -6,21 +6,21 @@ not matter. Only the database closes orders: a peer that lies can't release a sw
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
-from uuid import UUID
+from uuid import UUID, uuid5
 
 from switches.emergency.orders import ENGAGE, Order, hash_ids
 from switches.snapshot import LISTED, OrderIds
 
+CERTAIN = timedelta(days=29)
+"""Time for which every read of the database returns a closed order; the last day is a margin."""
+
 
 class ClosedOrder(NamedTuple):
-    """An order that the database has closed: when, and its :attr:`Order.subject`.
-
-    The subject is "" if unknown.
-    """
+    """An order that the database has closed: when, and its :attr:`Order.subject`."""
 
     at: datetime
     subject: str
@@ -34,8 +34,8 @@ class OrderSet:
     """All known orders and withdrawals, by id, and those that the database has closed.
 
     Closed orders stay known, because an older backup of the database may be restored. `settled` are
-    orders that an earlier epoch of the database closed and that must not be reopened. Instances are
-    immutable, so that a reader never sees a partial change.
+    orders that the database closed before it was restored and that must not be reopened. Instances
+    are immutable, so that a reader never sees a partial change.
     """
 
     orders: Mapping[UUID, Order] = field(default_factory=dict)
@@ -44,11 +44,19 @@ class OrderSet:
 
     @cached_property
     def withdrawn(self) -> Mapping[UUID, Order]:
-        """The earliest withdrawal of each withdrawn order, by the order's id."""
+        """The earliest withdrawal of each withdrawn order, by the order's id.
+
+        An id may have been given to two orders: the withdrawal names the switch of one of them,
+        which other data planes may know under an id of its own.
+        """
         found: dict[UUID, Order] = {}
         for order in sorted(self.orders.values(), key=_precedence):
-            if order.withdraws is not None:
-                found.setdefault(order.withdraws, order)
+            if order.withdraws is None:
+                continue
+            for key in (order.withdraws, uuid5(order.withdraws, order.switch)):
+                withdrawn = self.orders.get(key)
+                if withdrawn is not None and withdrawn.switch == order.switch:
+                    found.setdefault(key, order)
         return found
 
     @cached_property
@@ -80,7 +88,7 @@ class OrderSet:
 
     @cached_property
     def _withdrawn_unclosed(self) -> frozenset[UUID]:
-        return frozenset(self.withdrawn.keys() - self.closed.keys())
+        return frozenset(self.withdrawn.keys() - self.closed.keys() - self.settled)
 
     @cached_property
     def unclosed(self) -> Mapping[UUID, Order]:
@@ -122,31 +130,34 @@ class OrderSet:
                 orders[order.id] = order
         return self if orders == self.orders else self._with_orders(orders)
 
-    def close(self, closed: ClosedOrders) -> "OrderSet":
-        """Return this set with the orders `closed` by the database, in addition to earlier ones.
+    def close(
+        self, closed: ClosedOrders, was_engaged: Callable[[str], bool] = lambda _switch: True
+    ) -> "OrderSet":
+        """Return this set with the orders `closed` by the database, which were read with its copy.
 
-        `closed` holds at least all that the database closed lately. An order whose id was given to
+        `closed` holds all orders closed lately, and those of :meth:`uncertain_ids` that are closed.
+        A restored backup may lack the end and the episode of an order that was closed before. Such
+        an order is reopened if its switch was engaged until now, by `was_engaged`. Otherwise a
+        person has released the switch, and the order is settled. An order whose id was given to
         another order, too, which the database has closed, stays open under an id of its own.
-        """
-        earlier = {key: each for key, each in self.closed.items() if key in self.orders}
-        present = {**earlier, **closed}
-        if present == self.closed:
-            return self
-        return replace(self, closed=present)._with_orders(self.orders)
-
-    def begin_epoch(self, closed: ClosedOrders, is_engaged: Callable[[str], bool]) -> "OrderSet":
-        """Return this set for a new epoch of the database, whose closed orders are `closed`.
-
-        A restored backup may lack episodes of orders that the earlier epoch had closed. Such an
-        order is reopened if its switch was engaged until now, by `is_engaged`. Otherwise a person
-        has released the switch, and the order is settled.
         """
         released = {
             key
             for key in self.closed.keys() - closed.keys()
-            if (order := self.orders.get(key)) is not None and not is_engaged(order.switch)
+            if (order := self.orders.get(key)) is not None and not was_engaged(order.switch)
         }
-        return replace(self, closed={}, settled=self.settled | released).close(closed)
+        if closed == self.closed and not released:
+            return self
+        settled = self.settled | released
+        return replace(self, closed=closed, settled=settled)._with_orders(self.orders)
+
+    def uncertain_ids(self, now: datetime) -> set[UUID]:
+        """Return the known orders that may be closed or not, unless a read asks for them."""
+        return {
+            key
+            for key in self.orders
+            if (known := self.closed.get(key)) is None or now - known.at > CERTAIN
+        }
 
     def forget(self, ids: Iterable[UUID]) -> "OrderSet":
         """Return this set without the orders `ids`, which the database closed long ago."""
@@ -160,7 +171,7 @@ class OrderSet:
         own = dict(orders)
         for key, order in orders.items():
             closed = self.closed.get(key)
-            if closed is not None and closed.subject not in ("", order.subject):
+            if closed is not None and closed.subject != order.subject:
                 del own[key]
                 own.setdefault((apart := order.with_own_id()).id, apart)
         return replace(self, orders=own)

@@ -7,6 +7,7 @@ prove age: see :mod:`.snapshot_file`.
 import hmac
 import os
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
 from pathlib import Path
 from uuid import UUID
 
@@ -18,6 +19,7 @@ from .signed_file import InvalidFile, SignedDocument, create_file, read_file, sy
 
 FOLDER = "emergency"
 MAX_BYTES = 64 * 1024
+UUID_LENGTH = 36
 _SUFFIX = ".order"
 
 log = structlog.get_logger(__name__)
@@ -50,19 +52,20 @@ class OrderJournal:
         """Names of unusable files that were logged."""
 
     def write(self, order: Order) -> None:
-        """Store an order durably; raise OSError if that fails. An existing one is replaced."""
+        """Store an order durably; raise OSError if that fails."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self._folder / f"{order.id}.{os.getpid()}.draft"
+        name = _file_name(order)
+        draft = self._folder / f"{name}.{os.getpid()}.draft"
         create_file(draft, SIGNED_ORDER.sign(order, self._keys[0]), sync=True)
-        draft.replace(self._folder / f"{order.id}{_SUFFIX}")
+        draft.replace(self._folder / name)
         sync_folder(self._folder)
 
-    def load(self, known: Iterable[UUID] = ()) -> list[Order]:
-        """Return the orders on disk, except those with `known` ids; log unusable files once.
+    def load(self, known: Iterable[Order] = ()) -> list[Order]:
+        """Return the orders on disk, except those in `known`; log unusable files once.
 
         Raise OSError if the folder can't be read; a missing one is empty.
         """
-        skipped = {f"{order_id}{_SUFFIX}" for order_id in known}
+        skipped = set(map(_file_name, known))
         found = []
         for name in self._names():
             if name in skipped or name in self._refused:
@@ -78,8 +81,10 @@ class OrderJournal:
 
     def remove(self, order_ids: Iterable[UUID]) -> None:
         """Remove orders; raise OSError if that fails."""
-        for order_id in order_ids:
-            (self._folder / f"{order_id}{_SUFFIX}").unlink(missing_ok=True)
+        gone = set(map(str, order_ids))
+        for name in self._names():
+            if name[:UUID_LENGTH] in gone:
+                (self._folder / name).unlink(missing_ok=True)
 
     def changed_at(self) -> int:
         """Return a number that changes when an order is added; 0 without a folder."""
@@ -94,3 +99,11 @@ class OrderJournal:
         except FileNotFoundError:
             return []
         return sorted(name for name in names if name.endswith(_SUFFIX))
+
+
+def _file_name(order: Order) -> str:
+    """Return the name of an order's file.
+
+    An id may have been given to two orders, of which neither must replace the other.
+    """
+    return f"{order.id}-{sha256(order.serialized).hexdigest()[:16]}{_SUFFIX}"

@@ -16,9 +16,7 @@ import hmac
 import os
 from dataclasses import replace
 from pathlib import Path
-from uuid import UUID
 
-from controlplane.dataplane.memory.order_set import ClosedOrder
 from switches.snapshot import SnapshotVersion
 
 from .saved_policies import POLICIES, SavedPolicies
@@ -73,7 +71,7 @@ class SnapshotDisk(SignedFiles[SavedState]):
             if epoch == str(saved.publication.epoch) and version <= saved.publication.version:
                 continue
             if found := self._try_verify(path, SNAPSHOT):
-                saved = _apply_latest(saved, found[0])
+                saved = apply_latest(saved, found[0])
         return saved
 
     def _latest(self) -> list[tuple[str, int, Path]]:
@@ -86,21 +84,27 @@ class SnapshotDisk(SignedFiles[SavedState]):
         return sorted(saved, key=lambda each: each[1], reverse=True)
 
 
-def _apply_latest(copy: SavedState, latest: SavedSnapshot) -> SavedState:
+def apply_latest(copy: SavedState, latest: SavedSnapshot) -> SavedState:
     """Return the saved state `copy` with the snapshot `latest`, if this is newer, else unchanged.
 
     A snapshot of another epoch is newer if it was published later. In this case revision and
-    registrations are reset, because the saved ones belong to the old epoch. Emergency orders that
-    `latest` lists as closed have no known subject, "".
+    registrations are reset, because the saved ones belong to the old epoch, and orders that it had
+    closed are settled or open again, as in :meth:`OrderSet.begin_epoch`. The closed orders of
+    `latest` are not used: an id alone doesn't tell which of two orders with that id was closed.
     """
     ours, theirs = copy.publication, latest.publication
-    closed = dict(copy.closed)
-    for each in () if latest.orders is None else latest.orders.closed:
-        closed.setdefault(UUID(each), ClosedOrder(theirs.published_at, subject=""))
-    served = replace(copy, publication=theirs, entries=latest.entries, closed=closed)
+    served = replace(copy, publication=theirs, entries=latest.entries)
     if theirs.epoch == ours.epoch:
         return served if theirs.version > ours.version else copy
     if theirs.epoch in copy.left_epochs or theirs.published_at <= ours.published_at:
         return copy
-    left = copy.left_epochs | {ours.epoch}
-    return replace(served, revision=0, registrations=-1, left_epochs=left)
+    engaged = {entry.id for entry in copy.entries if entry.state == "engaged"}
+    released = {key for key, order in copy.closed.items() if order.subject not in engaged}
+    return replace(
+        served,
+        closed={},
+        settled=copy.settled | released,
+        revision=0,
+        registrations=-1,
+        left_epochs=copy.left_epochs | {ours.epoch},
+    )

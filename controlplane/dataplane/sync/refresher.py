@@ -117,7 +117,7 @@ class Refresher:
                 # There may be many ids; the copy must not wait for them.
                 known=(state.copy is None or not lacks_copy)
                 and state.registrations != head.registrations,
-                orders=state.orders.unclosed,
+                orders=state.orders.uncertain_ids(state.wall()),
             )
             await self._apply(contents, asked_at)
             head = contents.head

@@ -8,6 +8,7 @@ from uuid import UUID
 
 import pytest
 
+from controlplane.dataplane.memory.order_set import ClosedOrder
 from controlplane.dataplane.storage.snapshot_file import SnapshotDisk, signing_key
 from controlplane.dataplane.tests.copies import (
     EPOCH,
@@ -19,6 +20,7 @@ from controlplane.dataplane.tests.copies import (
     version,
 )
 from switches.snapshot import SnapshotVersion, render
+from switches.tests.snapshots import make_entry
 
 SECOND = timedelta(seconds=1)
 
@@ -160,3 +162,16 @@ def test_snapshot_too_large_to_be_read_again_is_not_saved(tmp_path: Path) -> Non
 
     assert refused.value.errno == errno.EFBIG
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_new_epoch_saved_just_before_a_kill_reopens_orders(tmp_path: Path) -> None:
+    held, released = UUID(int=1), UUID(int=2)
+    entry = make_entry("feature:chat")
+    closed = {held: ClosedOrder(NOON, entry.id), released: ClosedOrder(NOON, "segment:a")}
+    disk(tmp_path).save(version(17, entries=(entry,), closed=closed))
+    save_latest(disk(tmp_path), 9, epoch=OTHER_EPOCH, published_at=NOON + SECOND)
+
+    loaded = disk(tmp_path).load()
+
+    assert loaded is not None
+    assert (loaded.closed, loaded.settled) == ({}, {released})

@@ -18,7 +18,8 @@ def journal(folder: Path, *keys: bytes) -> OrderJournal:
 
 
 def file_of(folder: Path, number: int) -> Path:
-    return folder / "emergency" / f"{UUID(int=number)}.order"
+    (found,) = (folder / "emergency").glob(f"{UUID(int=number)}-*.order")
+    return found
 
 
 def test_orders_survive_and_known_ones_are_not_read(tmp_path: Path) -> None:
@@ -28,9 +29,20 @@ def test_orders_survive_and_known_ones_are_not_read(tmp_path: Path) -> None:
     written.write(order(1))
     written.write(withdrawal(2, 1))
     assert journal(tmp_path).load() == [order(1), withdrawal(2, 1)]
-    assert journal(tmp_path).load([UUID(int=1)]) == [withdrawal(2, 1)]
+    assert journal(tmp_path).load([order(1)]) == [withdrawal(2, 1)]
     written.remove([UUID(int=1), UUID(int=9)])
     assert journal(tmp_path).load() == [withdrawal(2, 1)]
+
+
+def test_two_orders_with_one_id_are_both_kept(tmp_path: Path) -> None:
+    chat, finance = order(1), order(1, "segment:finance", plane="dp-2")
+    written = journal(tmp_path)
+    written.write(chat)
+    written.write(finance)
+    assert set(journal(tmp_path).load()) == {chat, finance}
+    assert journal(tmp_path).load([chat]) == [finance]
+    written.remove([UUID(int=1)])
+    assert journal(tmp_path).load() == []
 
 
 def test_an_added_order_is_noticed_by_other_processes(tmp_path: Path) -> None:

@@ -93,11 +93,12 @@ def test_only_the_database_closes_and_closed_orders_stay_known() -> None:
     assert open_numbers(orders.add([order(1, seconds=-1)])) == [2]
 
 
-def test_what_was_closed_long_ago_stays_closed() -> None:
-    orders = OrderSet().add([order(1)]).close(closed(1)).close(closed(2))
-    assert not orders.open
-    assert orders.closed.keys() == {UUID(int=1), UUID(int=2)}
-    assert orders.forget([UUID(int=1)]).close({}).closed == {}
+def test_reads_ask_for_orders_that_were_closed_long_ago() -> None:
+    orders = OrderSet().add([order(1), order(2), order(3)]).close(closed(1, 3))
+    assert orders.uncertain_ids(AT) == {UUID(int=2)}
+    later = AT + timedelta(days=30)
+    assert orders.uncertain_ids(later) == {UUID(int=1), UUID(int=2), UUID(int=3)}
+    assert orders.forget([UUID(int=1)]).uncertain_ids(later) == {UUID(int=2), UUID(int=3)}
 
 
 def test_one_id_for_two_switches_blocks_both() -> None:
@@ -110,13 +111,28 @@ def test_one_id_for_two_switches_blocks_both() -> None:
     }
 
 
+def test_a_withdrawal_takes_back_the_order_of_its_switch_alone() -> None:
+    chat, finance = order(1), order(1, "segment:finance", plane="dp-2")
+    withdrawn = withdrawal(2, 1, "segment:finance")
+    for first, second in ((chat, finance), (finance, chat)):
+        orders = OrderSet().add([first]).add([second]).add([withdrawn])
+        assert set(orders.by_switch) == {"feature:chat"}
+
+
 def test_a_restored_backup_reopens_what_was_engaged_until_then() -> None:
     orders = OrderSet().add([order(1), order(2, "segment:a")])
     orders = orders.close(closed(1) | closed(2, subject="segment:a"))
-    after = orders.begin_epoch({}, {"feature:chat"}.__contains__)
+    after = orders.close({}, {"feature:chat"}.__contains__)
     assert open_numbers(after) == [1]
     assert str(UUID(int=2)) in after.listed_ids(AT).closed
-    assert not orders.begin_epoch(orders.closed, lambda _switch: True).open
+    assert open_numbers(after.close({})) == [1]
+    assert not orders.close(orders.closed).open
+
+
+def test_settled_orders_leave_no_mark_on_the_version() -> None:
+    orders = OrderSet().add([order(1), withdrawal(2, 1)])
+    closed_both = orders.close(closed(1) | closed(2, subject=str(UUID(int=1))))
+    assert closed_both.close({}, lambda _switch: False).hash == ""
 
 
 def test_snapshots_list_closed_orders_for_a_day_and_withdrawn_ones_until_closed() -> None:
