@@ -191,6 +191,28 @@ def test_the_copy_of_a_data_plane_outlives_its_pod():
     assert workload["spec"]["podManagementPolicy"] == "Parallel"
 
 
+@pytest.mark.parametrize("overlay", OVERLAYS, ids=lambda path: path.name)
+def test_data_planes_find_each_other_ready_or_not_and_may_connect(overlay):
+    lines = (overlay / "switchgear.env").read_text().splitlines()
+    (url,) = [line.partition("=")[2] for line in lines if line.startswith("DATA_PLANES=")]
+    host, port = url.removeprefix("http://").split(":")
+    (services,) = [
+        each["spec"]
+        for each in documents(BASE / "dataplane.yaml")
+        if (each["kind"], each["metadata"]["name"]) == ("Service", host)
+    ]
+
+    assert services["clusterIP"] == "None"  # The name resolves to the pods.
+    assert services["publishNotReadyAddresses"] is True
+    assert services["selector"] == {"app.kubernetes.io/component": "dataplane"}
+    assert [each["port"] for each in services["ports"]] == [int(port)] == [PORT]
+    policy = base("NetworkPolicy")["planes"]["spec"]
+    assert policy["podSelector"]["matchExpressions"][0]["values"] == ["web", "dataplane"]
+    (rule,) = policy["egress"]
+    assert [each["port"] for each in rule["ports"]] == [PORT]
+    assert rule["to"][0]["podSelector"]["matchLabels"] == services["selector"]
+
+
 def wave(document):
     annotations = document["metadata"].get("annotations", {})
     return int(annotations.get("argocd.argoproj.io/sync-wave", 0))
