@@ -11,11 +11,14 @@ MAX_LETTER_BODY_BYTES = 1024 * 1024  # an edited message
 MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives
 MAX_CONFIGURATION_BODY_BYTES = 4 * 1024 * 1024  # all files, with 20,000 switches
 MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
+MAX_EXCHANGE_BODY_BYTES = 4 * 1024 * 1024  # a listing of all emergency orders, and a page of them
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
+EXCHANGE = "/api/v1/emergency/exchange"
 _MAX_BYTES_BY_PATH = {
     "/api/v1/configuration": MAX_CONFIGURATION_BODY_BYTES,
     "/api/v1/configuration/diff": MAX_CONFIGURATION_BODY_BYTES,
+    EXCHANGE: MAX_EXCHANGE_BODY_BYTES,
     "/api/v1/openslo": MAX_OPENSLO_BODY_BYTES,
     "/api/v1/report": MAX_REPORT_BODY_BYTES,
     "/api/v1/sli": MAX_SLI_BODY_BYTES,
@@ -23,6 +26,7 @@ _MAX_BYTES_BY_PATH = {
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 WAKE_CHANNEL = "switchgear:wake"
 LIVE_CHANNEL = "switchgear:live"
+ORDER_CHANNEL = "switchgear:orders"
 MISSED_NOTE = b'{"missed":true}'  # On the live channel: notifications were lost.
 _ENTITY_TAG = re.compile(r'(?:W/)?("[^"]*")')
 

@@ -5,7 +5,7 @@ import contextlib
 import gc
 import signal
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from types import FrameType
 from typing import Any
 
@@ -16,10 +16,14 @@ from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
+from switches.emergency.orders import Order
 
 from .emergency.authorization import Authorizer
 from .emergency.database_writer import DatabaseWriter
+from .emergency.folder import watch_folder
 from .emergency.handlers import EmergencyEndpoints
+from .emergency.peers import Peers
+from .emergency.redis_channel import RedisChannel
 from .emergency.service import EmergencyOrders
 from .sync import disk_watch
 from .sync.config_follower import ConfigFollower
@@ -40,6 +44,7 @@ class Plane:
         self.emergency_orders = EmergencyOrders(self.state)
         self.authorizer = Authorizer(self.state)
         self.emergency_endpoints = EmergencyEndpoints(self.emergency_orders, self.authorizer)
+        self.peers = Peers(self.state, self.emergency_orders)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config) -> None:
@@ -76,6 +81,7 @@ class Plane:
             keeper.run(),
             disk_watch.watch_disk(config.folder, state),
             writer.run(),
+            *self.exchange_orders(config),
         )
         self._tasks = [asyncio.create_task(each) for each in work]
         with contextlib.suppress(TimeoutError):
@@ -83,6 +89,21 @@ class Plane:
                 await refresher.tried.wait()
                 if state.database_reachable:
                     await follower.tried.wait()
+
+    def exchange_orders(self, config: Config) -> tuple[Coroutine[Any, Any, None], ...]:
+        """Return the tasks that exchange emergency orders with other data planes and processes."""
+        if not config.order_keys:
+            return ()
+        peers, orders = self.peers, self.emergency_orders
+        peers.configure(config)
+        channel = RedisChannel(config.redis_url, config.order_keys[0], peers.receive)
+
+        async def share(accepted: Sequence[Order]) -> None:
+            channel.publish(accepted)
+            await peers.push(accepted)
+
+        orders.share, orders.count_planes = share, peers.count_planes
+        return peers.run(), channel.run(), watch_folder(orders)
 
     async def stop(self) -> None:
         """Cancel the tasks; the served snapshot stays, so that open requests are answered."""

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from controlplane.core.errors import DomainError
+from controlplane.core.protocol import EXCHANGE
 from controlplane.dataplane.state import State
 
 from . import handlers
@@ -107,6 +108,7 @@ def build_routes(plane: Plane) -> Routes:
         "/api/v1/emergency/orders": Endpoint(
             (*_READING, "POST"), emergency.emergency_orders, parameters=()
         ),
+        EXCHANGE: Endpoint(("POST",), plane.peers.emergency_exchange, parameters=()),
     }
 
 

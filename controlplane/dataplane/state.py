@@ -77,6 +77,8 @@ class State:
         self.causes: tuple[Cause, ...] = ()
         self.disk: Cause | None = None
         """Current problem of the data directory's disk; None without one."""
+        self.peers: Cause | None = None
+        """Data planes that this one can't reach; None if it reaches all."""
         self.save_errno: int | None = None
         """`errno` of the last attempt to save the signed copy; None if it succeeded."""
         self.degradation = -1
@@ -170,9 +172,13 @@ class State:
         return (*self.causes, *self.own_causes())
 
     def own_causes(self) -> tuple[Cause, ...]:
-        """Return this process's own degradation causes: a disk problem, a read-only database."""
+        """Return this process's own degradation causes.
+
+        These are a disk problem, a read-only database, and unreachable data planes.
+        """
         read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
-        return tuple(cause for cause in (read_only, self.disk) if cause is not None)
+        causes = (read_only, self.disk, self.peers)
+        return tuple(cause for cause in causes if cause is not None)
 
     def is_lagging(self, head: DatabaseHead) -> bool:
         """Return True if `head` is outdated, as from a lagging replica or a restored backup.

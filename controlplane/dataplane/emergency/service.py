@@ -5,6 +5,7 @@ Nothing here waits for PostgreSQL or Redis.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -33,6 +34,10 @@ KEPT = timedelta(days=30)
 """Time for which closed orders are kept, in case an older backup of the database is restored."""
 DISK_SECONDS = 3.0
 """Longest wait for the disk to store an order."""
+EACH_SECONDS = 0.02
+"""Additional time for each of several orders."""
+DISK_THREADS = 4
+MAX_STORED_AT_ONCE = 100
 
 ShareOrders = Callable[[Sequence[Order]], Awaitable[None]]
 """Sends orders to the other data planes, for at most a second, and records who holds them."""
@@ -67,6 +72,9 @@ class EmergencyOrders:
         """The orders on this plane's disk, as they were written."""
         self._elsewhere: dict[UUID, set[str]] = {}
         """Names of other data planes that hold an order, by the order's id."""
+        self._disk_fails = False
+        # Threads of their own, so that a disk that hangs occupies none that other work needs.
+        self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="order-journal")
         self._accepting: dict[UUID, tuple[Order, asyncio.Future[Acceptance]]] = {}
         """Orders that are being accepted, by id."""
 
@@ -75,11 +83,15 @@ class EmergencyOrders:
         if config.folder is not None and config.order_keys:
             self._journal = OrderJournal(config.folder, config.order_keys)
 
-    async def load(self) -> None:
-        """Serve the orders on disk, also those that another process has stored since."""
+    async def load(self, executor: Executor | None = None) -> None:
+        """Serve the orders on disk, also those that another process has stored since.
+
+        Raise OSError if the folder can't be read.
+        """
         if self._journal is None:
             return
-        loaded = await asyncio.to_thread(self._journal.load, [*self._stored.values()])
+        loop, known = asyncio.get_running_loop(), [*self._stored.values()]
+        loaded = await loop.run_in_executor(executor, self._journal.load, known)
         self._stored.update({order.id: order for order in loaded})
         self._state.add_orders(loaded)
 
@@ -107,6 +119,9 @@ class EmergencyOrders:
     def changed_at(self) -> int:
         """Return a number that changes when another process adds an order. Blocking."""
         return 0 if self._journal is None else self._journal.changed_at()
+
+    def has_stored(self, order_id: UUID) -> bool:
+        return order_id in self._stored
 
     def holders(self, order_id: UUID) -> frozenset[str]:
         """Return the names of the data planes known to hold an order on disk."""
@@ -148,14 +163,22 @@ class EmergencyOrders:
         return await asyncio.shield(accepting)
 
     async def merge(self, orders: Iterable[Order]) -> None:
-        """Store and serve orders that another data plane has accepted.
+        """Serve orders that another data plane has accepted, and store them.
 
-        An order that the disk can't store is served, too, and stored later.
+        They are served at once, also if the disk can't store them.
         """
         received = list(orders)
-        for order in self._list_news(received):
-            await self._try_store(order)
+        news = self._list_news(received)
         self._state.add_orders(received)
+        if news:
+            await self._try_store(*news)
+
+    async def store_missing(self) -> None:
+        """Store orders that are served but could not be stored before, some at a time."""
+        unclosed = self._state.orders.unclosed
+        missing = [order for key, order in unclosed.items() if self._stored.get(key) != order]
+        if missing:
+            await self._try_store(*missing[:MAX_STORED_AT_ONCE])
 
     def _plan(self, request: Mapping[str, Any], by: Orderer) -> Order:
         order_id = _read_id(request, "id") if request.get("id") is not None else uuid4()
@@ -202,16 +225,22 @@ class EmergencyOrders:
         log.warning("emergency_order.accepted", order=str(order.id), action=order.action)
         return self._acceptance(order)
 
-    async def _try_store(self, order: Order) -> bool:
-        """Store an order on disk; return False, and log the error, if that fails."""
+    async def _try_store(self, *orders: Order) -> bool:
+        """Store orders on disk; if that fails, return False, and log the first error."""
         if self._journal is None:
             return False
+        seconds = DISK_SECONDS + len(orders) * EACH_SECONDS
+        loop = asyncio.get_running_loop()
         try:
-            await wait_at_most(DISK_SECONDS, asyncio.to_thread(self._journal.write, order))
+            written = loop.run_in_executor(self._disk, self._journal.write, *orders)
+            await wait_at_most(seconds, written)
         except OSError as error:  # TimeoutError is one.
-            log.error("emergency_order.not_stored", order=str(order.id), error=str(error))
+            if not self._disk_fails:
+                log.error("emergency_order.not_stored", order=str(orders[0].id), error=str(error))
+            self._disk_fails = True
             return False
-        self._stored[order.id] = order
+        self._disk_fails = False
+        self._stored.update({order.id: order for order in orders})
         return True
 
     def _list_news(self, orders: Iterable[Order]) -> list[Order]:

@@ -6,6 +6,7 @@ prove age: see :mod:`.snapshot_file`.
 
 import hmac
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -51,13 +52,15 @@ class OrderJournal:
         self._refused: set[str] = set()
         """Names of unusable files that were logged."""
 
-    def write(self, order: Order) -> None:
-        """Store an order durably; raise OSError if that fails."""
+    def write(self, *orders: Order) -> None:
+        """Store orders durably; raise OSError if that fails."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        name = _file_name(order)
-        draft = self._folder / f"{name}.{os.getpid()}.draft"
-        create_file(draft, SIGNED_ORDER.sign(order, self._keys[0]), sync=True)
-        draft.replace(self._folder / name)
+        for order in orders:
+            name = _file_name(order)
+            # Several threads may store the same order.
+            draft = self._folder / f"{name}.{os.getpid()}-{threading.get_ident()}.draft"
+            create_file(draft, SIGNED_ORDER.sign(order, self._keys[0]), sync=True)
+            draft.replace(self._folder / name)
         sync_folder(self._folder)
 
     def load(self, known: Iterable[Order] = ()) -> list[Order]:
@@ -68,15 +71,17 @@ class OrderJournal:
         skipped = set(map(_file_name, known))
         found = []
         for name in self._names():
-            if name in skipped or name in self._refused:
+            if name in skipped:
                 continue
             try:
                 found.append(verify_order(read_file(self._folder / name, MAX_BYTES), self._keys))
             except FileNotFoundError:
                 continue  # Another process has just removed it.
             except (InvalidFile, OSError) as error:
-                self._refused.add(name)
-                log.error("dataplane.order_refused", file=str(self._folder / name), why=str(error))
+                if name not in self._refused:
+                    file = str(self._folder / name)
+                    log.error("dataplane.order_refused", file=file, why=str(error))
+                self._refused.add(name)  # Tried again: the error may be a passing one.
         return found
 
     def remove(self, order_ids: Iterable[UUID]) -> None:

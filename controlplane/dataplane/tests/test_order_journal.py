@@ -86,6 +86,15 @@ def test_an_altered_order_is_refused_loudly_once(tmp_path: Path, change, why: st
     assert why in line["why"]
 
 
+def test_a_file_that_can_be_read_again_is_an_order_again(tmp_path: Path) -> None:
+    journal(tmp_path).write(order(1), order(2))
+    file_of(tmp_path, 1).chmod(0o644)
+    reading = journal(tmp_path)
+    assert reading.load() == [order(2)]
+    file_of(tmp_path, 1).chmod(0o600)
+    assert reading.load() == [order(1), order(2)]
+
+
 def test_a_draft_of_a_killed_process_is_no_order(tmp_path: Path) -> None:
     journal(tmp_path).write(order(1))
     file_of(tmp_path, 1).with_suffix(".77.draft").write_bytes(b"half")

@@ -1,0 +1,338 @@
+"""One other data plane: sends it messages, and records whether it answers.
+
+Every wait has a deadline and every answer a maximum size, so that a data plane that hangs or sends
+garbage delays nobody else.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
+
+import orjson
+import structlog
+
+from controlplane.core.protocol import EXCHANGE
+from controlplane.dataplane.memory.order_set import OrderSet
+from switches.emergency.orders import Order
+
+from . import exchange_messages as messages
+from .exchange_messages import (
+    HEADER,
+    MAX_REPLY_BYTES,
+    REPLY,
+    REQUEST,
+    ExchangeReply,
+    ExchangeRequest,
+    InvalidMessage,
+    PeerKeys,
+    Sender,
+    Stamp,
+)
+
+if TYPE_CHECKING:
+    import httpx
+
+CONNECT_SECONDS = 1.0
+REQUEST_SECONDS = 4.0
+LOOK_SECONDS = 1.0
+"""Interval of exchanges while the database is unreachable or the data planes differ."""
+QUIET_SECONDS = 10.0
+"""Interval of exchanges otherwise."""
+MAX_PENDING = 5000
+
+log = structlog.get_logger(__name__)
+
+
+class PeerFailed(Exception):
+    """An exchange that failed; the text is the reason, for the log."""
+
+
+class NoExchange(PeerFailed):
+    """Raised if the data plane is of an older version, which exchanges no orders."""
+
+
+class Home(Protocol):
+    """The data plane of this process, for its peers."""
+
+    plane: str
+    process: str
+    keys: Sequence[PeerKeys]
+
+    @property
+    def orders(self) -> OrderSet: ...
+
+    @property
+    def database_reachable(self) -> bool: ...
+
+    def now(self) -> float:
+        """Return monotonic seconds."""
+
+    def unix(self) -> float:
+        """Return UNIX seconds."""
+
+    def sender(self) -> Sender: ...
+
+    async def receive(self, texts: Iterable[str], plane: str) -> list[Order]:
+        """Verify, store and serve signed orders; return those that are valid."""
+
+    def record_holder(self, plane: str, order_ids: Iterable[UUID]) -> None:
+        """Record that a data plane has these orders on its disk."""
+
+
+class Peer:
+    """A data plane at an address, known by its name once it has answered.
+
+    `addresses` are tried in turn: those of one URL's host.
+    """
+
+    def __init__(self, home: Home, url: "httpx.URL", client: "httpx.AsyncClient") -> None:
+        self.addresses: tuple[str, ...] = ()
+        self.plane = ""
+        self.process = ""
+        self.is_reachable: bool | None = None
+        """None before the first exchange."""
+        self.is_older = False
+        """True if it is of a version that exchanges no orders."""
+        self.changed_at = home.now()
+        """Monotonic time at which it became reachable or unreachable."""
+        self.exchanges = 0
+        self.failures = 0
+        self._home = home
+        self._url = url
+        self._client = client
+        self._turn = 0
+        self._ahead = 0.0
+        """Seconds by which the peer's clock is ahead."""
+        self._key = 0
+        self._compared: tuple[str, str] | None = None
+        """Digests of both data planes after the last comparison."""
+        self._pending: deque[tuple[Order, asyncio.Future[bool]]] = deque()
+        self._woken = asyncio.Event()
+
+    @property
+    def is_own(self) -> bool:
+        """True if this data plane itself answers at the address."""
+        return self.plane == self._home.plane
+
+    @property
+    def label(self) -> str:
+        """The name of the peer, or its address before the name is known."""
+        return self.plane or str(self._url)
+
+    def push(self, orders: Iterable[Order]) -> list[asyncio.Future[bool]]:
+        """Send orders as soon as possible; return a future each: True if stored."""
+        loop = asyncio.get_running_loop()
+        futures = []
+        for order in orders:
+            if len(self._pending) >= MAX_PENDING:
+                break  # The next comparison finds them.
+            future: asyncio.Future[bool] = loop.create_future()
+            self._pending.append((order, future))
+            futures.append(future)
+        self._woken.set()
+        return futures
+
+    async def run(self) -> None:
+        """Exchange orders with the peer, until canceled."""
+        try:
+            while True:
+                self._woken.clear()
+                try:
+                    await self._exchange()
+                except Exception as error:
+                    self._record_failure(error)
+                else:
+                    self._record_success()
+                await self._pause()
+        finally:
+            self._drop_pending()
+
+    async def _exchange(self) -> None:
+        home = self._home
+        reply = await self._send()
+        while self._pending:
+            reply = await self._send()
+        digests = home.orders.digest, reply.sender.digest
+        if digests[0] == digests[1]:
+            self._record_holder(reply, home.orders.unclosed)
+        elif digests != self._compared:
+            await self._compare()
+
+    async def _compare(self) -> None:
+        """Get the orders that only the peer has, and send it those that it lacks."""
+        home = self._home
+        while True:
+            before = home.orders
+            reply = await self._send(listing=messages.list_orders(before.unclosed.values()))
+            self._record_holder(reply, before.unclosed.keys() - set(reply.wanted))
+            await home.receive(reply.orders, self.label)
+            wanted = [before.orders[key] for key in reply.wanted if key in before.orders]
+            digest = reply.sender.digest
+            while wanted:
+                page, number = messages.sign_page(wanted, self._keys().order)
+                digest = (await self._send(page)).sender.digest
+                wanted = wanted[number:]
+            if not reply.more or home.orders is before:
+                break
+        self._compared = home.orders.digest, digest
+
+    def _record_holder(self, reply: ExchangeReply, order_ids: Iterable[UUID]) -> None:
+        if reply.sender.all_stored:
+            self._home.record_holder(reply.sender.plane, order_ids)
+
+    async def _send(
+        self, page: tuple[str, ...] = (), listing: tuple[str, ...] | None = None
+    ) -> ExchangeReply:
+        """Send signed orders, pending ones too, and return the verified reply."""
+        pending = list(self._pending)
+        signed, number = messages.sign_page((order for order, _ in pending), self._keys().order)
+        for _ in range(number):
+            self._pending.popleft()
+        sent = pending[:number]
+        try:
+            reply = await self._request(
+                ExchangeRequest(sender=self._home.sender(), orders=page + signed, listing=listing)
+            )
+        except BaseException:
+            _resolve(sent, set())
+            raise
+        _resolve(sent, set(reply.stored))
+        self.plane, self.process = reply.sender.plane, reply.sender.process
+        self._home.record_holder(self.plane, reply.stored)
+        return reply
+
+    async def _request(self, request: ExchangeRequest) -> ExchangeReply:
+        body = request.serialize()
+        for _ in range(len(self._home.keys) + 2):
+            keys, nonce = self._keys(), messages.make_nonce()
+            at = self._home.unix() + self._ahead
+            stamp = Stamp.make(REQUEST, body, keys.message, at=at, nonce=nonce)
+            status, header, content = await self._post(body, stamp.header)
+            if status in (404, 405):
+                raise NoExchange("it is of an older version, which exchanges no emergency orders")
+            if status == 401:
+                self._adapt(content, nonce)
+                continue
+            if status != 200:
+                raise PeerFailed(f"it answered with status {status}")
+            return _read_reply(header, content, nonce, keys)
+        raise PeerFailed("it refuses the signature; both need the same SECRET_KEY")
+
+    def _adapt(self, content: bytes, nonce: bytes) -> None:
+        """Correct the time by which the peer's clock differs, or sign with the next key."""
+        try:
+            stamp = Stamp.parse(str(orjson.loads(content)["stamp"]).encode())
+        except (InvalidMessage, orjson.JSONDecodeError, LookupError, TypeError):
+            stamp = None
+        if stamp and stamp.repeats(nonce) and stamp.find_key(REPLY, [self._keys()]):
+            self._ahead = stamp.at - self._home.unix()
+        else:
+            self._key += 1
+
+    async def _post(self, body: bytes, header: bytes) -> tuple[int, bytes, bytes]:
+        """Return status, signature header and body of the response."""
+        import httpx
+
+        if not self.addresses:
+            raise PeerFailed("the name of its host can't be resolved")
+        address = self.addresses[self._turn % len(self.addresses)]
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                try:
+                    return await self._stream(address, body, header)
+                except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
+                    if isinstance(error, httpx.ConnectError):
+                        raise
+                    # The peer may have closed an idle connection just now.
+                    return await self._stream(address, body, header)
+        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            self._turn += 1
+            raise PeerFailed(f"no connection ({type(error).__name__})") from error
+        except (httpx.TimeoutException, TimeoutError) as error:
+            raise PeerFailed(f"no answer within {REQUEST_SECONDS:g} s") from error
+        except httpx.HTTPError as error:
+            raise PeerFailed(f"the connection broke ({type(error).__name__})") from error
+
+    async def _stream(self, address: str, body: bytes, header: bytes) -> tuple[int, bytes, bytes]:
+        host = self._url.raw_host.decode("ascii")
+        url = self._url.copy_with(host=address, path=EXCHANGE)
+        headers = {
+            "Host": self._url.netloc.decode("ascii"),
+            "Content-Type": "application/json",
+            "Accept-Encoding": "identity",
+            HEADER: header.decode(),
+        }
+        async with self._client.stream(
+            "POST", url, content=body, headers=headers, extensions={"sni_hostname": host}
+        ) as response:
+            content = b""
+            async for chunk in response.aiter_raw():
+                content += chunk
+                if len(content) > MAX_REPLY_BYTES:
+                    raise PeerFailed("its answer is too large")
+            return response.status_code, response.headers.get(HEADER, "").encode(), content
+
+    def _keys(self) -> PeerKeys:
+        return self._home.keys[self._key % len(self._home.keys)]
+
+    async def _pause(self) -> None:
+        """Wait until the next exchange is due, or until there are orders to push."""
+        began, seen = self._home.now(), self._home.orders
+        quiet_seconds = QUIET_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LOOK_SECONDS * random.uniform(0.8, 1.0)):  # noqa: S311
+                    await self._woken.wait()
+                    return
+            is_quiet = self._home.database_reachable and self.is_reachable
+            is_same = self._home.orders is seen
+            if not ((is_quiet and is_same) or self.is_own or self.is_older):
+                return
+            if self._home.now() - began >= quiet_seconds:
+                return
+
+    def _record_success(self) -> None:
+        self.exchanges += 1
+        if self.is_reachable is False or self.is_older:
+            log.info("peer.reachable", peer=self.label, url=str(self._url))
+        if self.is_reachable is not True:
+            self.is_reachable, self.changed_at = True, self._home.now()
+        self.is_older = False
+
+    def _record_failure(self, error: Exception) -> None:
+        self.failures += 1
+        self._drop_pending()
+        self._compared = None
+        is_older = isinstance(error, NoExchange)
+        if self.is_reachable is not is_older or is_older is not self.is_older:
+            text = str(error) or type(error).__name__
+            event = "peer.older" if is_older else "peer.unreachable"
+            addresses = ", ".join(self.addresses)
+            log.warning(event, peer=self.label, url=str(self._url), at=addresses, error=text)
+            self.is_reachable, self.changed_at = is_older, self._home.now()
+        self.is_older = is_older
+
+    def _drop_pending(self) -> None:
+        _resolve(self._pending, set())
+        self._pending.clear()
+
+
+def _read_reply(header: bytes, content: bytes, nonce: bytes, keys: PeerKeys) -> ExchangeReply:
+    try:
+        stamp = Stamp.parse(header)
+        is_signed = stamp.repeats(nonce) and stamp.find_key(REPLY, [keys])
+        if not is_signed or not stamp.covers(content):
+            raise InvalidMessage("its signature does not fit")
+        return ExchangeReply.parse(content)
+    except InvalidMessage as error:
+        raise PeerFailed(f"its answer is not valid: {error}") from error
+
+
+def _resolve(sent: Iterable[tuple[Order, asyncio.Future[bool]]], stored: set[UUID]) -> None:
+    for order, future in sent:
+        if not future.done():
+            future.set_result(order.id in stored)
