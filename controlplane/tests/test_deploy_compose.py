@@ -94,6 +94,17 @@ def test_every_setting_of_the_console_reaches_every_process():
             assert documented - FIXED_HERE - set(service["environment"]) == set()
 
 
+def test_data_planes_know_each_other_and_have_names_that_last():
+    services = yaml.safe_load(COMPOSE.read_text())["services"]
+    planes = [name for name in services if name.startswith("dataplane-")]
+    default = services["web"]["environment"]["DATA_PLANES"]
+
+    assert default == "${DATA_PLANES-" + " ".join(f"http://{name}:8000" for name in planes) + "}"
+    for name in ("web", *planes):
+        assert services[name]["hostname"] == name
+        assert "inside" in services[name]["networks"]
+
+
 def test_processes_wait_for_the_schema_and_are_asked_how_they_are():
     services = yaml.safe_load(COMPOSE.read_text())["services"]
     ours = [each for name, each in services.items() if each.get("command", [""])[:1] == ["serve"]]

@@ -187,14 +187,14 @@ def list_orders(orders: Iterable[Order]) -> tuple[str, ...]:
     return tuple(_list_order(order) for order in orders)
 
 
-class Difference(NamedTuple):
+class ListingDifference(NamedTuple):
     """Orders that the sender of a listing lacks, and ids of listed orders that we lack."""
 
     offered: list[Order]
     wanted: list[UUID]
 
 
-def compare_listing(listing: Iterable[str], held: OrderSet) -> Difference:
+def compare_listing(listing: Iterable[str], held: OrderSet) -> ListingDifference:
     """Compare a listing with the orders held here.
 
     Closed orders are neither offered nor wanted. Of an order whose content differs, both planes
@@ -203,7 +203,7 @@ def compare_listing(listing: Iterable[str], held: OrderSet) -> Difference:
     listed = set(listing)
     known = {_list_order(order) for order in held.orders.values()}
     offered = [order for order in held.unclosed.values() if _list_order(order) not in listed]
-    return Difference(offered, [parse_listed(text) for text in sorted(listed - known)])
+    return ListingDifference(offered, [parse_listed(text) for text in sorted(listed - known)])
 
 
 def parse_listed(text: str) -> UUID:
