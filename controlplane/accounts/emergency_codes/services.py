@@ -66,7 +66,10 @@ def revoke_code(*, user: User, actor: Actor, now: datetime, reason: str = "") ->
 
 
 def record_use(user_id: int, at: datetime) -> None:
-    """Record that a data plane accepted an order with the person's code at `at`."""
+    """Record that a data plane accepted an order with the person's code at `at`.
+
+    Call it before writing audit entries, as a replacement locks the code before the audit trail.
+    """
     used = EmergencyCode.objects.valid_at(at).filter(user=user_id)
     used.filter(Q(last_used_at=None) | Q(last_used_at__lt=at)).update(last_used_at=at)
 

@@ -83,6 +83,10 @@ def test_person_confirms_their_identity_first(desks, settings):
 
     expect(page.get_by_role("heading", name=re.compile("Confirm"))).to_be_visible()
     assert not EmergencyCode.objects.exists()
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Continue").click()
+    expect(page.get_by_role("heading", name="Security", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name="Create code")).to_be_visible()
 
 
 def test_code_is_printed_without_buttons_and_kept_in_one_piece(desks):
