@@ -73,6 +73,10 @@ _REPORT_SCHEMAS: Mapping[Any, dict[str, Any]] = {
     report_fields.check_switch: _TEXT,
     report_fields.parse_cause: _TEXT,
     report_fields.parse_uuid: {"type": "string", "format": "uuid"},
+    report_fields.parse_order_ids: {
+        **_array_schema({"type": "string", "format": "uuid"}),
+        "maxItems": report_fields.MAX_ORDERS,
+    },
     report_fields.parse_time: _TIME,
     report_fields.check_integer: _COUNT,
     report_fields.check_count: _COUNT,
@@ -85,6 +89,7 @@ _REPORT_SCHEMAS: Mapping[Any, dict[str, Any]] = {
 _REPORT_DESCRIPTIONS = {
     "boot": "Id of this process, generated at its start.",
     "seq": "Increases with each report of a boot. A report with the same number is a duplicate.",
+    "applied_orders": "The ids of the emergency orders that the instance applies.",
     "checks": "Cumulative since the boot.",
     "breakers": "All breakers of the instance, each dependency once: a breaker that is left out is "
     "removed. Without this list, the stored breakers stay unchanged. A dependency that is not "

@@ -8,6 +8,7 @@ from controlplane.core.protocol import EXCHANGE
 from controlplane.dataplane.state import State
 
 from . import handlers
+from .emergency import order_list
 from .plane import Plane
 from .serving import held_requests, ofrep, responses
 from .serving.call import Call
@@ -106,7 +107,7 @@ def build_routes(plane: Plane) -> Routes:
     return {
         **ROUTES,
         "/api/v1/emergency/orders": Endpoint(
-            (*_READING, "POST"), emergency.emergency_orders, parameters=()
+            (*_READING, "POST"), emergency.emergency_orders, parameters=order_list.PARAMETERS
         ),
         EXCHANGE: Endpoint(("POST",), plane.peers.emergency_exchange, parameters=()),
     }

@@ -8,6 +8,7 @@ from controlplane.dataplane.state import State
 from switches.emergency.orders import order_document
 
 from .authorization import SCOPE, Authorizer
+from .order_list import build_page
 from .service import EmergencyOrders
 
 READING_SCOPES = ("switches:read", SCOPE)
@@ -24,7 +25,8 @@ class EmergencyEndpoints:
         """Accept an order (POST), or return the orders that are open or withdrawn (GET)."""
         if call.method != "POST":
             await self._authorizer.identify(call, *READING_SCOPES)
-            return self._list_orders(state)
+            page = build_page(state, self._service, call)
+            return responses.answer_json(200, page, responses.NO_STORE)
         try:
             by = await self._authorizer.identify(call, SCOPE)
         except DomainError:
@@ -38,15 +40,3 @@ class EmergencyEndpoints:
             "planes": accepted.planes,
         }
         return responses.answer_json(201, content, responses.NO_STORE)
-
-    def _list_orders(self, state: State) -> Response:
-        results = [
-            {
-                **order_document(order),
-                "state": "withdrawn" if order.id in state.orders.withdrawn else "open",
-                "planes": sorted(self._service.holders(order.id)),
-            }
-            for order in state.orders.unclosed.values()
-            if order.withdraws is None
-        ]
-        return responses.answer_json(200, {"results": results}, responses.NO_STORE)

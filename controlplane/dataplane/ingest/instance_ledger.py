@@ -102,6 +102,8 @@ class InstanceLedger:
         empty, SLO counts of other services are not stored. Raises :class:`Unavailable` if the
         report can't be stored in time.
         """
+        if report.applied_orders is not None:
+            self.presence_buffer.record_orders(report.id, report.applied_orders)
         epoch = None if copy is None else copy.publication.epoch
         waiting = PendingReport(report, epoch, self._wall(), token_id, sorted(services))
         if self._is_database_away or not self._pending.has_room(waiting):

@@ -42,9 +42,11 @@ class ReportedTransition(NamedTuple):
 class InstanceReport:
     """A validated report of an instance.
 
-    `checks` maps switch ids to (allowed, blocked), and `sli` SLOs to (good, total). `breakers` and
-    `bulkheads` are in stored form, by dependency and by name; None if the report has no such list.
-    `steps` are breaker transitions, and `dropped` is the number of transitions above the limit.
+    `applied_orders` are the ids of the emergency orders that the instance applies, None if it does
+    not say so. `checks` maps switch ids to (allowed, blocked), and `sli` SLOs to (good, total).
+    `breakers` and `bulkheads` are in stored form, by dependency and by name; None if the report has
+    no such list. `steps` are breaker transitions, and `dropped` is the number of transitions above
+    the limit.
     `is_final` is True for the final report of a process that stops.
     """
 
@@ -55,6 +57,7 @@ class InstanceReport:
     started_at: datetime | None = None
     sent_at: datetime | None = None
     applied_version: int | None = None
+    applied_orders: tuple[str, ...] | None = None
     config_version: int | None = None
     checks: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     sli: Mapping[str, tuple[int, int]] = field(default_factory=dict)

@@ -5,8 +5,8 @@ never raise.
 """
 
 import re
-from collections import OrderedDict
-from collections.abc import Callable, Set
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -16,6 +16,7 @@ from controlplane.dataplane.memory.instance_names import service_of
 from controlplane.dataplane.memory.served_copy import Copy
 from switches.snapshot import SnapshotVersion
 
+from .applied_orders import AppliedOrders
 from .instance_sql import Ack, Presence
 
 HEARTBEAT_SECONDS = 10.0
@@ -29,9 +30,9 @@ _NEVER = float("-inf")
 Notes = tuple[list[Presence], list[Ack]]
 _MARK = re.compile(
     rb'"?(?:([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})\.)?([0-9]{1,%d})'
-    rb'(?:-[0-9a-f]{8})?(?:-gzip)?"?' % MAX_DIGITS
+    rb'(?:-([0-9a-f]{8}))?(?:-gzip)?"?' % MAX_DIGITS
 )
-"""Matches `<epoch>.<version>` or a bare version, also within an ETag."""
+"""Matches `<epoch>.<version>` or a bare version, with a hash of orders, also within an ETag."""
 
 
 @dataclass(slots=True, eq=False)
@@ -40,7 +41,8 @@ class PresenceNote:
 
     `mark` is the version as the instance sent it; `epoch` and `version` are its parsed parts. If
     `mark` has no epoch, it gets the epoch that was served when it was first sent. `publication` is
-    the version that this process served when the instance last sent `mark`. `written_at` is in
+    the version that this process served when the instance last sent `mark`. `orders_hash`
+    identifies the emergency orders that the instance applies, "" for none. `written_at` is in
     monotonic seconds.
     """
 
@@ -52,6 +54,7 @@ class PresenceNote:
     epoch: UUID | None = None
     version: int | None = None
     applied_at: datetime | None = None
+    orders_hash: str = ""
     written_at: float = _NEVER
 
 
@@ -72,6 +75,7 @@ class PresenceBuffer:
         """Number of notes that were never written because a limit was reached."""
         self.acknowledged_seconds = Histogram(PROPAGATION_SECONDS)
         """Seconds from a change to its acknowledgement by instances with an older version."""
+        self.applied_orders = AppliedOrders()
         self._wall = wall
         self._wake = wake
         self._most = most
@@ -110,6 +114,24 @@ class PresenceBuffer:
             note.applied_at = at
         self._notes.move_to_end(name)
         self._beats[name] = note
+
+    def record_orders(self, name: str, order_ids: Collection[str]) -> None:
+        """Record the emergency orders that an instance applies by its report; only if it polls."""
+        note = self._notes.get(name.encode())
+        if note is not None:
+            note.orders_hash = self.applied_orders.add_reported(order_ids)
+
+    def count_applied(self, since: datetime) -> tuple[Counter[str], int]:
+        """Return how many instances apply each emergency order, and how many there are.
+
+        Counts instances that polled after `since`.
+        """
+        hashes = Counter[str]()
+        for note in reversed(self._notes.values()):
+            if note.heard_at is None or note.heard_at < since:
+                break
+            hashes[note.orders_hash] += 1
+        return self.applied_orders.count(hashes), hashes.total()
 
     def take_due(self, now: float, most: int, every: float) -> tuple[list[Presence], list[Ack]]:
         """Return up to `most` presences and acknowledgements to write now; mark them as written."""
@@ -179,6 +201,7 @@ class PresenceBuffer:
                 self._urgent[name] = note
                 self._wake()
             note.mark = note.publication = note.epoch = note.version = None
+            note.orders_hash = ""
             note.applied_at = at
         self._trim()
 
@@ -190,12 +213,17 @@ class PresenceBuffer:
         A repeated mark is not parsed again. A new version is queued as an acknowledgement.
         """
         again = applied == note.mark
-        mark = None if again else _parse_mark(applied, copy)
-        if mark is None and not again:
+        parsed = None if again else _parse_mark(applied, copy)
+        if parsed is None and not again:
             return
         note.mark, note.applied_at = applied, at
         note.publication = None if copy is None else copy.publication
-        if mark is not None and mark != (note.epoch, note.version):
+        if parsed is None:
+            return
+        mark, note.orders_hash = parsed
+        if note.orders_hash and copy is not None:
+            self.applied_orders.add_served(copy)
+        if mark != (note.epoch, note.version):
             self._measure(note, mark, at)
             note.epoch, note.version = mark
             self._acks.setdefault((*mark, note.id), at)
@@ -227,22 +255,22 @@ class PresenceBuffer:
             self.dropped += 1
 
 
-def _parse_mark(applied: bytes, copy: Copy | None) -> tuple[UUID, int] | None:
-    """Return epoch and version of a version mark; None if the mark is invalid.
+def _parse_mark(applied: bytes, copy: Copy | None) -> tuple[tuple[UUID, int], str] | None:
+    """Return (epoch, version) and the hash of orders ("" for none) of a mark; None if invalid.
 
     A version without an epoch belongs to the epoch of `copy`; without a copy it is invalid.
     """
     if copy is not None and applied.startswith(copy.epoch + b"."):
         digits = applied[len(copy.epoch) + 1 :]
         if digits.isdigit() and len(digits) <= MAX_DIGITS:
-            return copy.publication.epoch, int(digits)
+            return (copy.publication.epoch, int(digits)), ""
     match = _MARK.fullmatch(applied.strip())
     if match is None:
         return None
-    epoch, version = match.groups()
-    if epoch is not None:
-        return UUID(epoch.decode()), int(version)
-    return None if copy is None else (copy.publication.epoch, int(version))
+    version, orders_hash = int(match[2]), (match[3] or b"").decode()
+    if match[1] is not None:
+        return (UUID(match[1].decode()), version), orders_hash
+    return None if copy is None else ((copy.publication.epoch, version), orders_hash)
 
 
 def bisect_notes(presences: list[Presence], acks: list[Ack]) -> list[Notes]:

@@ -20,12 +20,14 @@ MAX_BREAKERS = 500
 MAX_BULKHEADS = 200
 MAX_REPORTED_NAME_LENGTH = 200
 MAX_CAUSE_LENGTH = 1000
+MAX_ORDERS = 5000
 COUNTERS = ("success", "failure", "timeout", "slow", "rejected", "fallback", "retry")
 STATES = ("closed", "open", "half_open")
 MODES = ("normal", "forced_open", "forced_closed", "disabled", "metrics_only")
 _TIME = re.compile(
     r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII
 )
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 Check = Callable[[Any], Any]
 """Validates a field: returns the parsed value, or raises ValueError with a message."""
@@ -176,6 +178,14 @@ def parse_uuid(value: Any) -> UUID:
     raise ValueError("Must be a UUID.")
 
 
+def parse_order_ids(value: Any) -> tuple[str, ...]:
+    """Return the ids of emergency orders in a list; what is none is left out, not refused."""
+    if not isinstance(value, list):
+        raise ValueError("Must be a list of ids.")
+    ids = value[:MAX_ORDERS]
+    return tuple(each for each in ids if isinstance(each, str) and _UUID.fullmatch(each))
+
+
 def parse_time(value: Any) -> datetime:
     if isinstance(value, str) and _TIME.fullmatch(value):
         try:
@@ -270,6 +280,7 @@ REPORT: Mapping[str, Field] = {
     "seq": ReportField(check_integer, required=True),
     "sent_at": ReportField(parse_time),
     "applied_version": ReportField(check_integer),
+    "applied_orders": ReportField(parse_order_ids),
     "config_version": ReportField(check_integer),
     "checks": ListField(
         {

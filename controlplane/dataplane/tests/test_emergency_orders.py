@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 
@@ -13,7 +13,8 @@ from controlplane.dataplane.application import Application
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.storage.order_journal import OrderJournal, order_key
-from controlplane.dataplane.tests.served import credential, plane
+from controlplane.dataplane.tests.served import EPOCH, credential, plane
+from switches.emergency.orders import hash_ids
 
 PATH = "/api/v1/emergency/orders"
 KEY = order_key("a secret")
@@ -121,3 +122,64 @@ def test_a_withdrawal_ends_the_order(tmp_path: Path) -> None:
     assert served.state.copy is not None
     assert "feature:chat" not in served.state.copy.entries
     assert len(OrderJournal(tmp_path, (KEY,)).load()) == 2
+
+
+def get(served: Plane, query: str = "") -> dict[str, Any]:
+    async def listed() -> httpx.Response:
+        async with client_of(served) as client:
+            return await client.get(PATH + query)
+
+    response = asyncio.run(listed())
+    assert response.status_code == 200
+    document: dict[str, Any] = response.json()
+    return document
+
+
+def test_the_list_has_open_and_withdrawn_orders_with_their_planes(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    first = order_at(served, **ENGAGE).json()["id"]
+    second = order_at(served, **ENGAGE | {"switch": "feature:mail"}).json()["id"]
+    order_at(served, action="withdraw", order=first, reason="false alarm")
+    served.emergency_orders.record_holder("dp-2", [UUID(second)])
+
+    open_one, withdrawn = get(served)["results"]
+
+    assert (open_one["id"], open_one["state"]) == (second, "open")
+    assert (open_one["planes"], open_one["withdrawal"]) == (["dp-1", "dp-2"], None)
+    assert (withdrawn["id"], withdrawn["state"]) == (first, "withdrawn")
+    assert withdrawn["withdrawal"]["reason"] == "false alarm"
+    assert withdrawn["withdrawal"]["planes"] == ["dp-1"]
+
+
+def test_the_list_comes_in_pages(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    for number in range(3):
+        order_at(served, **ENGAGE | {"switch": f"feature:f{number}"})
+
+    first = get(served, "?limit=2")
+    second = get(served, first["next"].removeprefix(f"http://plane{PATH}"))
+
+    assert [each["switch"] for each in first["results"]] == ["feature:f2", "feature:f1"]
+    assert [each["switch"] for each in second["results"]] == ["feature:f0"]
+    assert (first["previous"], second["next"]) == (None, None)
+    assert second["previous"] == f"http://plane{PATH}?limit=2&offset=0"
+
+
+def test_the_list_tells_how_many_instances_apply_an_order(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    first = order_at(served, **ENGAGE).json()["id"]
+    of_first = f"{EPOCH}.17-{hash_ids([first])}".encode()
+    second = order_at(served, **ENGAGE | {"switch": "feature:mail"}).json()["id"]
+    record = served.state.ledger.presence_buffer.record_presence
+    copy = served.state.copy
+    assert copy is not None
+    record(b"core/both", copy.etag, copy)
+    record(b"core/none", f"{EPOCH}.17".encode(), copy)
+    record(b"core/reporting", of_first, copy)
+
+    before = {each["id"]: each["applied"] for each in get(served)["results"]}
+    served.state.ledger.presence_buffer.record_orders("core/reporting", [first])
+    after = {each["id"]: each["applied"] for each in get(served)["results"]}
+
+    assert before == {first: {"by": 1, "of": 3}, second: {"by": 1, "of": 3}}
+    assert after == {first: {"by": 2, "of": 3}, second: {"by": 1, "of": 3}}

@@ -1,15 +1,23 @@
 """Presence in memory: when notes are due, invalid names, and limits."""
 
+import asyncio
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from uuid import UUID, uuid4
 
 import pytest
 
+from controlplane.core.errors import InvalidInput, Unavailable
+from controlplane.dataplane.ingest.applied_orders import MAX_SETS, AppliedOrders
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger
 from controlplane.dataplane.ingest.presence_buffer import HEARTBEAT_SECONDS, PresenceBuffer
+from controlplane.dataplane.ingest.report_merge import parse_report
+from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.tests.ledgers import COPY, NOW, Clock
 from controlplane.dataplane.tests.served import EPOCH, copy
+from switches.emergency.orders import hash_ids
+from switches.snapshot import OrderIds
 
 
 def test_unchanged_heartbeats_write_at_most_once_in_ten_seconds() -> None:
@@ -203,3 +211,82 @@ def test_an_instance_that_always_forgets_is_written_once_in_ten_seconds() -> Non
         clock.later(1)
 
     assert written == [0, 10, 20, 30]
+
+
+def with_orders(*ids: str) -> Copy:
+    return replace(COPY, orders=OrderIds(ids, ()), orders_hash=hash_ids(ids))
+
+
+def test_instances_are_counted_by_the_orders_whose_hash_they_send() -> None:
+    clock = Clock()
+    buffer = PresenceBuffer(clock.wall, lambda: None)
+    served = with_orders("a", "b")
+    buffer.record_presence(b"core/gone", f"17-{served.orders_hash}".encode(), served)
+    clock.later(60)
+    buffer.record_presence(b"core/a1", f"17-{served.orders_hash}".encode(), served)
+    buffer.record_presence(b"core/a2", f"17-{hash_ids(['x'])}".encode(), served)
+    buffer.record_presence(b"core/a3", b"17", served)
+    buffer.record_presence(b"core/a4", None, served)
+
+    counts, instances = buffer.count_applied(clock.now - timedelta(seconds=30))
+
+    assert (counts, instances) == ({"a": 1, "b": 1}, 4)
+
+
+def test_an_order_that_an_instance_dropped_or_forgot_at_a_restart_is_not_counted() -> None:
+    clock = Clock()
+    buffer = PresenceBuffer(clock.wall, lambda: None)
+    served = with_orders("a")
+    mark = f"17-{served.orders_hash}".encode()
+    for name in (b"core/a1", b"core/a2", b"core/a3"):
+        buffer.record_presence(name, mark, served)
+
+    buffer.record_presence(b"core/a1", b"17", COPY)
+    buffer.record_presence(b"core/a2", None, served, forgets=True)
+
+    assert buffer.count_applied(clock.now - timedelta(seconds=30)) == ({"a": 1}, 3)
+
+
+def test_the_hash_of_a_copy_with_withdrawn_orders_counts_its_open_ones() -> None:
+    clock = Clock()
+    buffer = PresenceBuffer(clock.wall, lambda: None)
+    served = replace(with_orders("a"), orders_hash=hash_ids(["a", "-b"]))
+
+    buffer.record_presence(b"core/client", f"17-{hash_ids(['a'])}".encode(), served)
+    buffer.record_presence(b"core/other-sdk", f"17-{served.orders_hash}".encode(), served)
+
+    assert buffer.count_applied(clock.now - timedelta(seconds=30)) == ({"a": 2}, 2)
+
+
+def test_reported_sets_of_orders_are_bounded() -> None:
+    applied = AppliedOrders()
+    for number in range(MAX_SETS + 5):
+        applied.add_reported([str(number)])
+
+    assert len(applied._sets) == MAX_SETS
+    assert applied.count({hash_ids(["0"]): 1, hash_ids([str(MAX_SETS)]): 2}) == {str(MAX_SETS): 2}
+
+
+def test_orders_in_a_report_count_although_the_database_is_away() -> None:
+    ledger = InstanceLedger(lambda: NOW)
+    ledger._is_database_away = True
+    ledger.presence_buffer.record_presence(b"core/a1", None, COPY)
+    order_id = str(uuid4())
+    applied = ["no id", 7, order_id, None]
+    document = {"service": "core", "instance": "a1", "boot": str(uuid4()), "seq": 1}
+
+    with pytest.raises(Unavailable):
+        asyncio.run(ledger.report(parse_report({**document, "applied_orders": applied})))
+
+    counts, _ = ledger.presence_buffer.count_applied(NOW - timedelta(seconds=30))
+    assert counts == {order_id: 1}
+
+
+def test_only_some_thousand_orders_of_a_report_are_read() -> None:
+    document = {"service": "core", "instance": "a1", "boot": str(uuid4()), "seq": 1}
+    ids = [str(uuid4()) for _ in range(5001)]
+
+    assert parse_report({**document, "applied_orders": ids}).applied_orders == tuple(ids[:5000])
+    assert parse_report(document).applied_orders is None
+    with pytest.raises(InvalidInput, match="applied_orders"):
+        parse_report({**document, "applied_orders": "all"})
