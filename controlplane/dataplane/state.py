@@ -247,7 +247,6 @@ class State:
             closed = closed or {}
         if closed is not None:
             self.orders = self.orders.close(closed, partial(_is_engaged, before))
-        self.must_reread = False
         self._confirmed_at = confirmed_at
         self.published = copy
         self._serve()

@@ -65,7 +65,7 @@ class DatabaseWriter:
             return
         try:
             inserting = emergency_sql.insert_orders(self._config, due, holders)
-            await wait_at_most(WRITE_SECONDS, inserting)
+            has_closed = await wait_at_most(WRITE_SECONDS, inserting)
         except Exception as error:  # Any error: the next try may succeed.
             if not self._is_failing:
                 details = {"kind": type(error).__name__, "error": str(error)}
@@ -73,4 +73,6 @@ class DatabaseWriter:
             self._is_failing = True
             return
         self._is_failing = False
+        if has_closed:  # Perhaps long ago, in a version that was read without asking for it.
+            state.must_reread = True
         self._inserted |= {order.id: holders[order.id] for order in due}

@@ -29,6 +29,10 @@ INSERT_ORDERS = """
         GROUP BY name ORDER BY name)
     WHERE NOT switches_emergencyorder.planes @> excluded.planes
 """
+HAS_CLOSED = """
+    SELECT EXISTS (
+        SELECT FROM switches_emergencyorder WHERE id = ANY(%s::uuid[]) AND closed_at IS NOT NULL)
+"""
 AT_ONCE = 500
 
 log = structlog.get_logger(__name__)
@@ -36,16 +40,19 @@ log = structlog.get_logger(__name__)
 
 async def insert_orders(
     config: Config, orders: Iterable[Order], holders: Mapping[UUID, Iterable[str]]
-) -> None:
+) -> bool:
     """Insert orders that the database lacks, and add who holds them, over an own connection.
 
-    An order that the database refuses as invalid is logged and left out. Raises psycopg's errors.
+    Return True if the database has closed one of them. An order that the database refuses as
+    invalid is logged and left out. Raises psycopg's errors.
     """
     documents = [{**order_document(order), "planes": sorted(holders[order.id])} for order in orders]
     connection = await connect(config)
     try:
         for start in range(0, len(documents), AT_ONCE):
             await _insert(connection, documents[start : start + AT_ONCE])
+        cursor = await connection.execute(HAS_CLOSED, ([row["id"] for row in documents],))
+        return (await cursor.fetchone()) == (True,)
     finally:
         connection.pgconn.finish()
 

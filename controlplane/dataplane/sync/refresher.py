@@ -110,6 +110,7 @@ class Refresher:
         self._rebuild_seconds = 0.0
         if not state.is_lagging(head) and state.lacks(head):
             lacks_copy = state.lacks_copy(head)
+            state.must_reread = False
             contents = await database.read_contents(
                 connection,
                 entries=lacks_copy,
