@@ -18,6 +18,8 @@ CHANGE_KINDS.register(
         for action, icon, text in (
             ("switch.engaged", "engaged", "{target} engaged"),
             ("switch.released", "released", "{target} released"),
+            ("emergency_order.refused", "engaged", "Emergency order for {target} refused"),
+            ("emergency_order.ended", "released", "Refused emergency order for {target} ended"),
             ("switch.undone", "undo", "Engagement of {target} undone"),
             ("ramp.started", "ramping", "{target}: ramp started, {allow_percent:g} % allowed"),
             ("ramp.advanced", "ramping", "{target}: ramp advanced, {allow_percent:g} % allowed"),

@@ -14,7 +14,7 @@ from slo import comment_kinds
 from slo.alerts import notifications
 from slo.arithmetic.subjects import format_target
 from slo.models import Alert
-from switches.models import Episode
+from switches.models import EmergencyOrder, Episode
 
 MAX_NOTIFIED = 50
 MAX_COMMENTS = 100
@@ -32,7 +32,8 @@ MAX_UNGROUPED = 3
 MAX_NAMED = 3
 """Most targets named in an event that groups similar audit rows."""
 RELEVANT_ACTIONS = (
-    *("switch", "episode", "ramp", "approval", "review", "override", "trip", "trip_policy", "rule"),
+    *("switch", "emergency_order", "episode", "ramp", "approval", "review", "override", "trip"),
+    *("trip_policy", "rule"),
     *("service", "dependency", "degradation", "outage", "dead_letter", "dead_letters"),
     *("slo", "threshold", "exclusion", "alert", "escalation"),
 )
@@ -151,8 +152,23 @@ def load_incident_events(alert: Alert, now: datetime) -> tuple[list[TimelineEntr
     others = rows.exclude(target=notifications.alert_subject(alert)).order_by("pk")
     read = list(others[: MAX_READ + 1])
     found = _group_alike(read[:MAX_READ])
-    events = sorted([*own, *found[:MAX_EVENTS]], key=lambda one: one.at)
+    orders = _emergency_order_entries(since, until)
+    events = sorted([*own, *orders, *found[:MAX_EVENTS]], key=lambda one: one.at)
     return events, len(found) > MAX_EVENTS or len(read) > MAX_READ
+
+
+def _emergency_order_entries(since: datetime, until: datetime) -> Iterator[TimelineEntry]:
+    """Yield emergency orders at the time of the data plane that accepted them.
+
+    The audit trail has them since the database came back.
+    """
+    orders = EmergencyOrder.objects.filter(at__gte=since, at__lte=until)
+    for order in orders.order_by("at", "pk")[:MAX_EVENTS]:
+        is_engage = order.action == EmergencyOrder.Action.ENGAGE
+        done = "emergency order" if is_engage else "emergency order withdrawn"
+        text = f"{order.switch}: {done} on the data plane {order.plane}"
+        who = label_of(order.by_type, order.by_name)
+        yield TimelineEntry(order.at, "engaged", text, order.reason, who)
 
 
 def load_episodes(alert: Alert, now: datetime) -> list[Episode]:

@@ -14,6 +14,7 @@ from controlplane.core.runbooks.markdown import escape_markdown
 from slo.arithmetic.minutes import last_ended
 from slo.models import Alert
 from slo.postmortems import alert_timeline, draft
+from switches.emergency.tests import orders
 from switches.models import Episode
 from switches.tests.browsers import engaged
 
@@ -314,3 +315,15 @@ def test_plain_text_reads_as_it_was_written(text):
 def test_plain_text_is_one_short_line():
     assert escape_markdown("a\n\tb\u202ec") == "a b c"
     assert escape_markdown("x" * 600) == "x" * 499 + "…"
+
+
+def test_emergency_orders_are_in_the_timeline_at_the_time_of_the_data_plane(now):
+    orders.store("segment:finance", at=now - timedelta(minutes=20), plane="dp-7")
+    orders.reconcile(now)
+
+    text = draft.write_draft(alert(now), now)
+
+    order = "segment:finance: emergency order on the data plane dp-7"
+    row = next(one for one in text.splitlines() if order in one)
+    assert f"{now - timedelta(minutes=20):%H:%M:%S} UTC" in row
+    assert "(by user:kim): card payments charged twice" in row

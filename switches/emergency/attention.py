@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from controlplane.core import durations
 from controlplane.core.actors import label_of
@@ -41,10 +41,14 @@ def _find_withdrawn_late(now: Any) -> QuerySet[EmergencyOrder]:
     return late.order_by("closed_at", "pk")[:MAX_ITEMS]
 
 
+def unsettled_orders(now: Any) -> QuerySet[EmergencyOrder]:
+    """Return open orders that are refused, or that should have been reconciled by now."""
+    is_unsettled = Q(state=State.REFUSED) | Q(received_at__lt=now - WAITING_AFTER)
+    return EmergencyOrder.objects.filter(is_unsettled, closed_at__isnull=True)
+
+
 def _find_waiting(now: Any) -> QuerySet[EmergencyOrder]:
-    waiting = EmergencyOrder.objects.filter(
-        state=State.RECEIVED, closed_at__isnull=True, received_at__lt=now - WAITING_AFTER
-    )
+    waiting = unsettled_orders(now).filter(state=State.RECEIVED)
     return waiting.order_by("received_at", "pk")[:MAX_ITEMS]
 
 
@@ -57,7 +61,7 @@ def list_refused(_now: datetime, found: Sequence[Any]) -> list[AttentionItem]:
             title=f"The emergency order for {order.switch} was refused",
             detail=f"{order.refusal} Data planes block its traffic for a few more minutes: engage"
             f" it now if it must stay blocked. {_describe_order(order)}",
-            path=_switch_path(order),
+            path=switch_path(order),
             since=order.blocks_until - REFUSED_BLOCKS_FOR,
             due_at=order.blocks_until,
             actions=(_engage_action(order),) if is_switch_id(order.switch) else (),
@@ -76,7 +80,7 @@ def list_withdrawn_late(_now: datetime, found: Sequence[EmergencyOrder]) -> list
             title=f"{order.switch} stays engaged: its emergency order was withdrawn too late",
             detail="The order had already become an engagement. Release it if its cause is over. "
             + _describe_order(order),
-            path=_switch_path(order),
+            path=switch_path(order),
             since=order.at,
             actions=(_release_action(order),),
             subjects=(f"emergency:{order.pk}",),
@@ -96,7 +100,7 @@ def list_waiting(now: datetime, found: Sequence[EmergencyOrder]) -> list[Attenti
             f"{durations.format_readable(now - order.received_at)}; data planes obey it meanwhile."
             " Check that workers run, and look for emergency.reconcile in their log. "
             + _describe_order(order),
-            path=_switch_path(order),
+            path=switch_path(order),
             since=order.received_at,
             subjects=(f"emergency:{order.pk}",),
         )
@@ -110,7 +114,7 @@ def _describe_order(order: EmergencyOrder) -> str:
     return f"{done} by {who} on the data plane {order.plane}: {order.reason}"
 
 
-def _switch_path(order: EmergencyOrder) -> str:
+def switch_path(order: EmergencyOrder) -> str:
     scope, _, key = order.switch.partition(":")
     return f"/switches/{scope}/{key}/" if is_switch_id(order.switch) else "/attention/"
 
@@ -121,5 +125,5 @@ def _engage_action(order: EmergencyOrder) -> AttentionAction:
 
 
 def _release_action(order: EmergencyOrder) -> AttentionAction:
-    path = f"{_switch_path(order)}release/"
+    path = f"{switch_path(order)}release/"
     return AttentionAction("Release…", path, "switches:write", "released", needs_current=True)

@@ -12,15 +12,26 @@ def _describe_place(facts: Facts) -> str:
     return f"{facts['plane']}, {format_time(facts['ordered_at'])}"
 
 
+def _refusal_title(facts: Facts) -> str:
+    order = f"emergency order for {facts['switch']}"
+    if facts.get("action") == "withdraw":
+        return f"Withdrawal of the {order} REFUSED"
+    return f"{order[0].upper()}{order[1:]} REFUSED"
+
+
+def _format_end(facts: Facts) -> str:
+    return format_time(facts["blocks_until"]) if facts.get("blocks_until") else ""
+
+
 _ORDER = (("Ordered by", "by"), ("Data plane", _describe_place), ("Reason", "reason"))
 
 MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "emergency_order.refused",
         "⛔",
-        "Emergency order for {switch} REFUSED",
-        (("Why", "said"), ("What to do", "to_do"), ("Blocks until", "blocks_until"), *_ORDER),
-        when="an emergency order was given without the right to give it",
+        _refusal_title,
+        (("Why", "said"), ("What to do", "to_do"), ("Blocks until", _format_end), *_ORDER),
+        when="an emergency order or its withdrawal came from someone without the right",
         severity="critical",
         is_urgent=True,
     ),

@@ -71,6 +71,7 @@ def announce(event: str, row: EmergencyOrder, now: datetime, **facts: Any) -> No
         subject=f"emergency:{row.order_id or row.pk}",
         facts={
             "switch": row.switch,
+            "action": row.action,
             "by": label_of(row.by_type, row.by_name),
             "reason": row.reason,
             "plane": row.plane,

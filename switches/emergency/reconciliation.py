@@ -297,7 +297,7 @@ def _refuse(head: Publication, row: EmergencyOrder, why: str, now: datetime) -> 
         to_do, until = TO_DO.format(row.switch), timestamp(row.blocks_until)
     else:
         _close(row, State.REFUSED, publication.advance(head, now), now)
-        to_do = "" if is_engage else "The withdrawal has no effect."
+        to_do = "" if is_engage else "Nothing: the withdrawal has no effect."
         until = None
     facts = {"said": why, "to_do": to_do, "blocks_until": until}
     notifications.announce(notifications.REFUSED, row, now, **facts)

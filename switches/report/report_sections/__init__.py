@@ -1,5 +1,5 @@
 """Report sections about switches."""
 
-from . import decisions, engaged_switches, ramps, weekly_activity
+from . import decisions, emergency_orders, engaged_switches, ramps, weekly_activity
 
-__all__ = ["decisions", "engaged_switches", "ramps", "weekly_activity"]
+__all__ = ["decisions", "emergency_orders", "engaged_switches", "ramps", "weekly_activity"]

@@ -9,7 +9,8 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.http.tests.callers import person
 from switches import attention as waiting
 from switches import services
-from switches.models import Episode, Switch, Trip, TripPolicy
+from switches.emergency.tests import orders
+from switches.models import EmergencyOrder, Episode, Switch, Trip, TripPolicy
 from switches.report.compose import compose
 from switches.report.report_sections import weekly_activity
 from switches.report.tests.house import (
@@ -236,6 +237,36 @@ def test_trips_approvals_and_reviews_are_counted():
         "not signed",
         "approved by user:ayse",
     ]
+
+
+def test_emergency_orders_are_listed_by_the_week_in_which_they_were_stored():
+    orders.store("segment:a")
+    orders.store_by(person("operator", "lee"), "segment:b", at=make_moment(-1))
+    orders.reconcile()
+    EmergencyOrder.objects.update(received_at=make_moment(1))
+    earlier = orders.store("segment:c")
+    EmergencyOrder.objects.filter(pk=earlier.pk).update(received_at=make_moment(-1))
+
+    content = compose_week()
+
+    assert section(content, "emergency_orders")["summary"] == (
+        "2 emergency orders on data planes; 1 refused, withdrawn too late or not reconciled."
+    )
+    assert {(row["switch"], row["result"]) for row in cells(content, "emergency_orders")} == {
+        ("segment:a", "engaged"),
+        ("segment:b", "refused"),
+    }
+
+
+def test_emergency_orders_that_no_rule_refuses_override_no_rule():
+    orders.store("segment:a")
+    orders.reconcile()
+    Approval.objects.update(requested_at=make_moment(1))
+
+    content = compose_week()
+
+    assert section(content, "break_glass")["total"] == 1
+    assert section(content, "rules_overridden")["total"] == 0
 
 
 def test_rules_are_overridden_to_engage_and_to_release():
