@@ -7,6 +7,7 @@ from itertools import permutations
 from typing import Any
 from uuid import UUID, uuid5
 
+from controlplane.dataplane.emergency.service import KEPT
 from switches.emergency.orders import ENGAGE, Order, Orderer, plan_withdrawal
 
 from .database import WITHOUT_RIGHT, Database, Row, Truth
@@ -250,8 +251,10 @@ class World:
         self.backups.append(self.database.truth)
 
     def restore(self, which: int, begins_epoch: bool) -> None:
-        if self.database.is_up:
-            backup = self.backups[which % len(self.backups)]
+        """Restore a backup, unless it is older than the orders that planes keep."""
+        backup = self.backups[which % len(self.backups)]
+        age = self.database.now - backup.publication.published_at
+        if self.database.is_up and age < KEPT:
             self.database.restore(backup, begins_epoch=begins_epoch)
 
     def begin_epoch(self) -> None:
