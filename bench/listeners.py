@@ -70,10 +70,24 @@ class EventStream:
         return http_client.event_versions(data)
 
 
+class OrderStream(EventStream):
+    """A client that receives server-sent events, and counts the emergency orders in each."""
+
+    def take(self, data: bytes) -> list[int]:
+        """Process received bytes; return the number of open emergency orders in the last event."""
+        self._received += data
+        if not self._received.endswith(http_client.END_OF_EVENT):
+            return []
+        event = self._received[self._received.rfind(http_client.EVENT_ID) :]
+        self._received = b""
+        return [event.count(b'"emergency":"')]
+
+
 KINDS = {
     "polls": Poll,
     "held": partial(Poll, path=f"{http_client.SNAPSHOT}?wait={WAIT_SECONDS}"),
     "streams": EventStream,
+    "orders": OrderStream,
     "sockets": websocket_client.WebSocket,
 }
 

@@ -11,6 +11,7 @@ from . import (
     breaker_reports,
     coldstart,
     dead_letters,
+    emergency,
     fanout,
     fixtures,
     guarded_calls,
@@ -62,6 +63,7 @@ class Setting:
     reporting: int
     letters: int
     audited: int
+    orders: int
 
 
 def measure_rows(setting: Setting, table: ResultTable) -> None:
@@ -239,6 +241,14 @@ def measure_checks(setting: Setting, table: ResultTable) -> None:
         table.print_checks(switch_checks.measure(plane, token, setting.rounds, setting.seconds))
 
 
+def measure_orders(setting: Setting, table: ResultTable) -> None:
+    """Measure emergency orders on two data planes without PostgreSQL and Redis."""
+    fixtures.create_switches(ENGAGED, ENGAGED)
+    token = fixtures.make_token(*emergency.SCOPES)
+    costs = emergency.measure(setting.core, setting.loop, token, setting.folder, setting.orders)
+    table.print_orders(costs)
+
+
 WITH_WRK = {"rows", "many"}
 PARTS: dict[str, Callable[[Setting, ResultTable], None]] = {
     "rows": measure_rows,
@@ -246,6 +256,7 @@ PARTS: dict[str, Callable[[Setting, ResultTable], None]] = {
     "held": partial(measure_listeners, "held", "held polls"),
     "streams": partial(measure_listeners, "streams", "streams"),
     "live": measure_sockets,
+    "emergency": measure_orders,
     "storm": measure_cold_start,
     "many": measure_many_switches,
     "ramps": measure_ramps,

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
@@ -90,13 +90,20 @@ def threads_cpu_seconds(pid: int) -> float:
 
 @contextlib.contextmanager
 def running(
-    served: Served, *, core: int, loop: str, answers: Path | None = None
+    served: Served,
+    *,
+    core: int,
+    loop: str,
+    answers: Path | None = None,
+    port: int | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[ServerUnderTest]:
-    """Context manager: run a server during the block.
+    """Context manager: run a server during the block, with more environment `variables`.
 
     `answers` is the file of responses for applications of :mod:`bench.bare_asgi`.
     """
-    port = free_port()
+    port = port or free_port()
+    given = {} if answers is None else {"BENCH_ANSWERS": str(answers)}
     *options, target = asgi_server.server_arguments(
         served.application, host=HOST, port=port, workers=1
     )
@@ -104,7 +111,7 @@ def running(
         process = subprocess.Popen(
             [sys.executable, *options, "--loop", loop, target],
             cwd=ROOT,
-            env={**os.environ, **({} if answers is None else {"BENCH_ANSWERS": str(answers)})},
+            env={**os.environ, **given, **(variables or {})},
             stdout=output,
             stderr=output,
             preexec_fn=lambda: os.sched_setaffinity(0, {core}),

@@ -6,6 +6,7 @@ from . import idle_processes, sizes
 from .breaker_reports import ReportCosts
 from .coldstart import ColdStart
 from .dead_letters import COLD_SECONDS, GROUPS_MS, MAX_GROWTH_MIB, DeadLetterCosts
+from .emergency import OrderCosts
 from .fanout import FanoutCost
 from .guarded_calls import ALONE, OTHERS, OURS, PEER, STACK, GuardCosts
 from .idle_processes import ProcessCost
@@ -25,6 +26,7 @@ WANTED_RATIO = {"snapshot 304": 0.8, "snapshot 200, 100 engaged": 0.8}
 WANTED_LARGE_RATIO = 0.95
 REACH_P99_MS = 250.0
 COLD_P99_MS = 1000.0
+OWN_ORDER_P99_MS, PEER_ORDER_P99_MS = 50.0, 1500.0
 PAGE_P99_MS = 1000.0
 TICK_SECONDS = 1.0
 INGEST_P99_MS = 100.0
@@ -89,6 +91,22 @@ class ResultTable:
         name = f"commit → {way}, {result.count} times"
         self._line(name, *_three(result), target=_under("p99", result.p99_ms, wanted_p99_ms))
         _stalled(result)
+
+    def print_orders(self, result: OrderCosts) -> None:
+        """Print how fast emergency orders take effect without PostgreSQL, and the cost of many."""
+        _head("", "p50 ms", "p99 ms", "worst ms")
+        for plane, reached, most in (
+            ("the accepting plane", result.own, OWN_ORDER_P99_MS),
+            ("its peer", result.peer, PEER_ORDER_P99_MS),
+        ):
+            target = _under("p99", reached.p99_ms, most)
+            name = f"order → a stream of {plane}, {reached.count} times"
+            self._line(name, *_three(reached), target=target)
+        self._line(f"{result.crowd:,} orders at once, the answers", *_three(result.accepted))
+        self._line("  all of them served by both planes", f"{result.crowd_seconds:.1f} s")
+        restart = f"  {result.total:,} orders served again after a restart"
+        self._line(restart, f"{result.restart_seconds:.1f} s")
+        _stalled(result.own)
 
     def print_cold_start(self, result: ColdStart) -> None:
         """Print latencies of new clients, and of console pages before and during the cold start."""
