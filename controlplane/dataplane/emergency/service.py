@@ -34,6 +34,8 @@ KEPT = timedelta(days=30)
 """Time for which closed orders are kept, in case an older backup of the database is restored."""
 DISK_SECONDS = 3.0
 """Longest wait for the disk to store an order."""
+MERGE_SECONDS = 0.8
+"""Longest wait for the disk to store orders of other data planes before they get an answer."""
 EACH_SECONDS = 0.02
 """Additional time for each of several orders."""
 DISK_THREADS = 4
@@ -72,6 +74,7 @@ class EmergencyOrders:
         """The orders on this plane's disk, as they were written."""
         self._elsewhere: dict[UUID, set[str]] = {}
         """Names of other data planes that hold an order, by the order's id."""
+        self._merging: set[asyncio.Task[bool]] = set()
         self._disk_fails = False
         # Threads of their own, so that a disk that hangs occupies none that other work needs.
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="order-journal")
@@ -165,19 +168,22 @@ class EmergencyOrders:
     async def merge(self, orders: Iterable[Order]) -> None:
         """Serve orders that another data plane has accepted, and store them.
 
-        They are served at once, also if the disk can't store them.
+        They are served at once. If the disk takes long, they are stored after this returns.
         """
         received = list(orders)
         news = self._list_news(received)
         self._state.add_orders(received)
         if news:
-            await self._try_store(*news)
+            storing = asyncio.create_task(self._try_store(*news))
+            self._merging.add(storing)  # The event loop keeps only weak references.
+            storing.add_done_callback(self._merging.discard)
+            await asyncio.wait({storing}, timeout=MERGE_SECONDS)
 
     async def store_missing(self) -> None:
         """Store orders that are served but could not be stored before, some at a time."""
         unclosed = self._state.orders.unclosed
         missing = [order for key, order in unclosed.items() if self._stored.get(key) != order]
-        if missing:
+        if missing and not self._merging:
             await self._try_store(*missing[:MAX_STORED_AT_ONCE])
 
     def _plan(self, request: Mapping[str, Any], by: Orderer) -> Order:

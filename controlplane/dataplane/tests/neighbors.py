@@ -118,6 +118,12 @@ class Neighbor:
         copy = self.plane.state.copy
         return copy is not None and switch in copy.entries
 
+    def holders(self) -> set[str]:
+        """Return the planes that hold the only order, as this plane lists them."""
+        response = httpx.get(self.url + ORDERS, headers=MAY_ORDER, timeout=5, verify=False)
+        (found,) = response.json()["results"]
+        return set(found["planes"])
+
     def _answers(self) -> bool:
         try:
             return httpx.get(f"{self.url}/health/live", timeout=2, verify=False).status_code == 200
