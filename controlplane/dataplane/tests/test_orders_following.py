@@ -29,20 +29,22 @@ FINANCE = replace(order(1, "segment:finance"), at=timezone.now())
 def close(at: datetime | None = None) -> int:
     """Close the order as the reconciliation does; return the version."""
     version = publication.advance(publication.lock(), timezone.now())
-    EmergencyOrder.objects.create(
+    EmergencyOrder.objects.update_or_create(
         id=FINANCE.id,
-        action="engage",
-        switch=FINANCE.switch,
-        reason=FINANCE.reason,
-        expires_in=FINANCE.expires_in,
-        by_type="user",
-        by_name="kim",
-        by_id=7,
-        at=FINANCE.at,
-        plane="dp-1",
-        state="reconciled",
-        closed_at=at or timezone.now(),
-        closed_version=version,
+        defaults={
+            "action": "engage",
+            "switch": FINANCE.switch,
+            "reason": FINANCE.reason,
+            "expires_in": FINANCE.expires_in,
+            "by_type": "user",
+            "by_name": "kim",
+            "by_id": 7,
+            "at": FINANCE.at,
+            "plane": "dp-1",
+            "state": "reconciled",
+            "closed_at": at or timezone.now(),
+            "closed_version": version,
+        },
     )
     return version
 
