@@ -301,7 +301,7 @@ preferences/security/app/  GET, POST person
 preferences/security/passkey/  GET, POST person
 preferences/security/remove/  POST person
 preferences/security/codes/  POST person
-preferences/emergency-code/  POST switches:emergency
+preferences/emergency-code/  GET person; POST switches:emergency
 preferences/emergency-code/revoke/  POST person
 slack/interactions  POST open
 health/startup  GET open

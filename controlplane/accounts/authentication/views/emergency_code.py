@@ -1,7 +1,7 @@
 """Views of the security page's emergency code: create or replace it, show it once, revoke it."""
 
 from django.http import HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.views.decorators.debug import sensitive_variables
 
 from controlplane.accounts.emergency_codes import services
@@ -16,10 +16,15 @@ from .security import PAGE
 REVOKED = "Emergency code revoked. Data planes refuse it as soon as they read the change."
 
 
-@page_view("POST")
+@page_view("GET", "POST")
 @sensitive_variables("code")
 def create_code(request: UserRequest) -> HttpResponse:
-    """Create or replace the person's emergency code; the response shows it once."""
+    """Create or replace the person's emergency code; the response shows it once.
+
+    A GET, such as of a tab that the browser restores, leads to the security page.
+    """
+    if request.method == "GET":
+        return redirect(PAGE)
     now = db_now()
     require_fresh(request, now, next_url=PAGE)
     code = services.create_code(user=request.user, actor=actor_of(request), now=now)

@@ -13,6 +13,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden
 from controlplane.core.http.tests.callers import browser_of, person
+from controlplane.core.outbox import renderer
 from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.roles import SCOPES_OF, Role
 
@@ -173,7 +174,10 @@ def test_person_gets_a_message_without_the_code(settings):
 
     message = OutboxMessage.objects.get()
     assert message.destination == "email:kim@example.org"
-    assert message.payload["change"] == "created"
+    rendered = renderer.render(message.event, message.payload)
+    assert rendered.title == "Emergency code of kim created"
+    assert ("By", "user:kim") in rendered.lines
+    assert rendered.path == "/preferences/security/"
     assert code not in str(message.payload)
     assert code.split("-")[0] not in str(AuditEntry.objects.values())
 
