@@ -287,6 +287,7 @@ class Switchgear:
             bootstrap_age_seconds=self._bootstrap.age_seconds(),
             error=follower.error,
             stopped=len(store.view.entries_in_force(store.clock.release_now())),
+            orders=store.view.orders.ids,
             forced=tuple(sorted(store.forced)),
             unknown=store.counts.unknown,
             dropped=store.counts.dropped + self._indicators.dropped + self._change_notifier.dropped,

@@ -14,7 +14,8 @@ class Status:
     `source` is the origin of the snapshot in force, `way` the current way of receiving changes from
     the console. `age_seconds` is the time since the console last confirmed the snapshot, None if it
     never did. `bootstrap_age_seconds` is the age of a snapshot from the bootstrap, None for any
-    other. `stopped` is the number of switches engaged or ramping now.
+    other. `stopped` is the number of switches engaged or ramping now. `orders` are the ids of
+    emergency orders in force.
 
     `problems` are unusable settings and their replacements. `error` is the last failure of
     following the console, None after a success. `config_version` is the version of the policies in
@@ -35,6 +36,7 @@ class Status:
     bootstrap_age_seconds: float | None
     error: str | None
     stopped: int
+    orders: tuple[str, ...]
     forced: tuple[str, ...]
     unknown: int
     dropped: int

@@ -14,7 +14,9 @@ Each is called with an :class:`Exchange`, for who asks from then on; `cut()` end
 
 import contextlib
 import email.utils
+import hashlib
 import json
+import re
 import socket
 import socketserver
 import threading
@@ -99,6 +101,8 @@ class Console:
     published_at: float = field(default_factory=time.time)
     """By the console's own clock."""
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
+    open_orders: tuple[str, ...] = ()
+    closed_orders: tuple[str, ...] = ()
     dependencies: dict[str, dict[str, Any]] = field(default_factory=dict)
     config_version: int = 1
     poll_seconds: float = 1
@@ -126,12 +130,26 @@ class Console:
     def document(self) -> bytes:
         published = datetime.fromtimestamp(self.published_at, UTC)
         return document(
-            *(self.epoch, self.version, self.entries, self.poll_seconds, published.isoformat())
+            *(self.epoch, self.version, self.entries, self.poll_seconds, published.isoformat()),
+            orders=(self.open_orders, self.closed_orders),
         )
 
     @property
     def etag(self) -> str:
-        return f'"{self.epoch}.{self.version}"'
+        return f'"{self.epoch}.{self.version}{self._suffix}"'
+
+    @property
+    def _suffix(self) -> str:
+        digest = hashlib.sha256(",".join(sorted(self.open_orders)).encode())
+        return f"-{digest.hexdigest()[:8]}" if self.open_orders else ""
+
+    def is_known(self, tags: str) -> bool:
+        """A client that sends `tags` has this snapshot, or a newer one with the same orders."""
+        marks = re.findall(r'"([0-9a-f-]+)\.([0-9]+)(-[0-9a-f]{8})?"', tags)
+        return any(
+            (epoch, suffix) == (self.epoch, self._suffix) and int(version) >= self.version
+            for epoch, version, suffix in marks
+        )
 
     @property
     def config_etag(self) -> str:
@@ -145,6 +163,20 @@ class Console:
     def engage(self, switch: str, **fields: Any) -> None:
         """`fields` are the entry's: `reason`, `expires_at`, `state`, `allow_percent` and so on."""
         self._publish({**self.entries, switch: entry(switch, **fields)})
+
+    def order(self, switch: str, order: str) -> None:
+        """An emergency order, with which the version stays the same."""
+        with self.changed:
+            self.entries = {**self.entries, switch: entry(switch, emergency=order)}
+            self.open_orders = (*self.open_orders, order)
+            self.changed.notify_all()
+
+    def close_order(self, switch: str, order: str) -> None:
+        with self.changed:
+            self.entries = {k: v for k, v in self.entries.items() if k != switch}
+            self.open_orders = tuple(each for each in self.open_orders if each != order)
+            self.closed_orders = (*self.closed_orders, order)
+            self.changed.notify_all()
 
     def release(self, switch: str) -> None:
         self._publish({k: v for k, v in self.entries.items() if k != switch})
@@ -232,6 +264,7 @@ def document(
     entries: dict[str, dict[str, Any]],
     poll_seconds: float = 1,
     published_at: str = "2026-11-22T03:00:00.000000Z",
+    orders: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
 ) -> bytes:
     said = {
         "schema": 1,
@@ -240,13 +273,15 @@ def document(
         "published_at": published_at,
         "poll_seconds": poll_seconds,
         "switches": [entries[switch] for switch in sorted(entries)],
+        "emergency": {"open": orders[0], "closed": orders[1]},
     }
     return json.dumps(said, separators=(",", ":"), sort_keys=True).encode()
 
 
 def honest(exchange: Exchange, **headers: str) -> None:
     there = exchange.console
-    if exchange.asked.headers.get("if-none-match") in (there.etag, "*"):
+    tags = exchange.asked.headers.get("if-none-match", "")
+    if tags == "*" or there.is_known(tags):
         exchange.head(304, etag=there.etag, **headers)
     else:
         kind = "application/json"
@@ -257,7 +292,7 @@ def honest_held(exchange: Exchange) -> None:
     there, cuts = exchange.console, exchange.console.cuts
     until = time.monotonic() + float(exchange.asked.query["wait"])
     with there.changed:
-        while exchange.asked.headers.get("if-none-match") == there.etag:
+        while there.is_known(exchange.asked.headers.get("if-none-match", "")):
             if there.cuts != cuts:
                 raise Gone
             if time.monotonic() > until:
@@ -271,6 +306,8 @@ def honest_stream(exchange: Exchange) -> None:
     exchange.head(content_type="text/event-stream; charset=utf-8", transfer_encoding="chunked")
     exchange.send(chunk(b"retry: 500\n\n"))
     sent = exchange.asked.headers.get("last-event-id")
+    if there.is_known(f'"{sent}"'):
+        sent = there.etag.strip('"')
     said_at = time.monotonic()
     while there.cuts == cuts:
         with there.changed:

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from switchgear.evaluation.snapshot import MAX_BYTES, parse_snapshot
+from switchgear.evaluation.emergency_orders import format_orders, parse_orders
+from switchgear.evaluation.snapshot import MAX_BYTES, SwitchEntry, parse_snapshot
 from switchgear.evaluation.snapshot_store import MAX_EPOCHS, SnapshotStore
 from switchgear.settings import Settings
 
@@ -91,13 +92,26 @@ class FileCache:
 
     def save(self, latest: CachedDocument) -> None:
         """Write `latest`, unless another process has saved it or a newer document. Never raises."""
+
+        def replace(found: CachedDocument | None) -> CachedDocument | None:
+            return None if found is not None and found.supersedes(latest) else latest
+
+        self.update(replace)
+
+    def update(self, replace: Callable[[CachedDocument | None], CachedDocument | None]) -> None:
+        """Write the document that `replace` returns for the one in the file. Never raises.
+
+        `replace` gets None if there is no valid document, and returns None to leave the file as it
+        is.
+        """
         if self._folder is None:
             return
         self._recheck_at = time.monotonic() + self._recheck_seconds
         with self._log_errors("written"):
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._open_folder(self._folder) as folder, self._lock(folder):
-                if not self._is_superseded(folder, latest):
+                latest = replace(self._read_if_valid(folder))
+                if latest is not None:
                     self._write(folder, latest)
             self._is_warned = False
 
@@ -109,7 +123,10 @@ class FileCache:
         if self._folder is None or time.monotonic() < self._recheck_at:
             return False
         self._recheck_at = time.monotonic() + self._recheck_seconds
-        return self._is_warned or not os.path.lexists(self._folder / self.name)
+        return self._is_warned or not self.exists()
+
+    def exists(self) -> bool:
+        return self._folder is not None and os.path.lexists(self._folder / self.name)
 
     @contextlib.contextmanager
     def _log_errors(self, what: str) -> Iterator[None]:
@@ -178,11 +195,11 @@ class FileCache:
                 raise UnusableFile("not a regular file")
             return _parse(file.read(MAX_HEADER_BYTES + MAX_BYTES + 1))
 
-    def _is_superseded(self, folder: int, latest: CachedDocument) -> bool:
+    def _read_if_valid(self, folder: int) -> CachedDocument | None:
         try:
-            return self._read_file(folder).supersedes(latest)
+            return self._read_file(folder)
         except (OSError, UnusableFile, ValueError, RecursionError):
-            return False
+            return None
 
     def _write(self, folder: int, found: CachedDocument) -> None:
         """Replace the file atomically and durably."""
@@ -205,24 +222,38 @@ class FileCache:
 
 
 class SnapshotCache:
-    """The snapshot file of one client. Not thread-safe. Does nothing without a `state_dir`."""
+    """The files of one client with the snapshot and with the emergency orders in force.
+
+    A snapshot may lack orders that other data planes know. Not thread-safe. Does nothing without a
+    `state_dir`.
+    """
 
     def __init__(self, settings: Settings, recheck_seconds: float = RECHECK_SECONDS) -> None:
         self.name = find_file_name(settings, settings.service, "snapshot")
         self._cache = FileCache(settings.state_dir, self.name, recheck_seconds)
+        orders = find_file_name(settings, settings.service, "orders")
+        self._orders = FileCache(settings.state_dir, orders, recheck_seconds)
 
     def restore(self, store: SnapshotStore) -> None:
-        """Put the cached snapshot in force, if there is a valid one. Never raises."""
+        """Put the cached snapshot and orders in force, if there are valid ones. Never raises."""
 
         def use(found: CachedDocument) -> None:
             snapshot = parse_snapshot(found.document)
             store.left_epochs = found.left_epochs[-MAX_EPOCHS:]
             store.accept(snapshot, is_live=False)
 
+        def use_orders(found: CachedDocument) -> None:
+            store.restore_orders(parse_orders(found.document))
+
         self._cache.restore(use)
+        self._orders.restore(use_orders)
 
     def save(self, store: SnapshotStore) -> None:
-        """Write the snapshot in force, unless another process saved a newer one. Never raises."""
+        """Write the snapshot in force, unless another process saved a newer one. Never raises.
+
+        Write the emergency orders in force, too, and keep those that another process has saved.
+        """
+        self._save_orders(store)
         snapshot, left = store.snapshot, store.left_epochs
         if snapshot is not None:
             self._cache.save(
@@ -231,8 +262,24 @@ class SnapshotCache:
 
     def save_if_missing(self, store: SnapshotStore) -> None:
         """Repeat :meth:`save` if it failed or the file is gone. Never raises."""
-        if self._cache.is_missing():
+        has_orders = bool(store.view.orders.entries)
+        if self._cache.is_missing() or (has_orders and self._orders.is_missing()):
             self.save(store)
+
+    def _save_orders(self, store: SnapshotStore) -> None:
+        orders, now = store.view.orders, store.clock.now()
+
+        def replace(found: CachedDocument | None) -> CachedDocument | None:
+            saved: list[SwitchEntry] = []
+            if found is not None:
+                with contextlib.suppress(ValueError):  # A later version's file is replaced.
+                    saved = parse_orders(found.document)
+            document = format_orders(orders.to_save(saved, now))
+            is_saved = found is not None and found.document == document
+            return None if is_saved else CachedDocument("", 0, (), document)
+
+        if orders.entries or self._orders.exists():
+            self._orders.update(replace)
 
 
 def file_name(url: str, service: str, kind: str) -> str:

@@ -73,16 +73,22 @@ class ReportBuilder:
 
 
 def read_checks(store: SnapshotStore) -> dict[str, Any]:
-    """Return the report's fields on switches: the applied snapshot version, and counts of checks.
+    """Return the report's fields on switches: what this process applies, and counts of checks.
 
-    Allowed and blocked checks are counted for each switch.
+    It applies a version of the snapshot and emergency orders. Allowed and blocked checks are
+    counted for each switch.
     """
     checks = [
         {"switch": switch, "allowed": allowed, "blocked": blocked}
         for switch, (allowed, blocked) in store.switch_counts().items()
     ]
-    snapshot = store.snapshot
-    return {"checks": checks} | ({} if snapshot is None else {"applied_version": snapshot.version})
+    view = store.view
+    fields: dict[str, Any] = {"checks": checks}
+    if view.snapshot is not None:
+        fields["applied_version"] = view.snapshot.version
+    if orders := view.orders.ids:
+        fields["applied_orders"] = orders
+    return fields
 
 
 def read_indicators(indicators: Indicators) -> dict[str, Any]:

@@ -206,9 +206,8 @@ class Reporter:
         self._has_applied = False
         self._acknowledged_at = time.monotonic()
         headers = {"Switchgear-Instance": self._settings.name, "If-None-Match": "*"}
-        snapshot = self._store.snapshot
-        if snapshot is not None:
-            headers["Switchgear-Applied"] = snapshot.mark
+        if (mark := self._store.view.mark) is not None:
+            headers["Switchgear-Applied"] = mark
         try:
             answer = self._connection.request(
                 "GET", "/api/v1/snapshot", headers, seconds=seconds

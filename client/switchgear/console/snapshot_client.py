@@ -40,6 +40,8 @@ class SnapshotClient:
         self._timings = timings
         self._etag: tuple[str | None, Snapshot | None] = None, None
         """The ETag of the latest answer, and the snapshot that it belongs to."""
+        self._is_outdated = False
+        """True if the latest answer is older than the snapshot in force."""
         self._confirmed_at: float | None = None
         """Time at which the console last confirmed or sent the current snapshot; monotonic."""
         self.abort = self._connection.abort
@@ -47,6 +49,11 @@ class SnapshotClient:
         self.close_in_child = self._connection.close_in_child
         self.hint_seconds: float | None = None
         """The reconnection delay that the latest stream requested, if any."""
+        self.has_other_orders = False
+        """True if the latest answer differs from the snapshot in force, but changes nothing.
+
+        Then data planes behind the console's address know different emergency orders or versions.
+        """
 
     def fetch(self, hold_seconds: int = 0) -> bool:
         """Fetch the current snapshot and return True if it differs from the one in force.
@@ -59,17 +66,21 @@ class SnapshotClient:
         if of_snapshot is not self._store.snapshot:
             etag = None
         if etag is not None:
-            headers["If-None-Match"] = etag
+            mark = self._store.view.mark or ""
+            # Another data plane may know orders that the one of the ETag does not.
+            is_merged = self._store.view.orders.hash and mark not in etag
+            headers["If-None-Match"] = f'{etag}, "{mark}"' if is_merged else etag
         path = f"{SNAPSHOT_PATH}?wait={hold_seconds}" if hold_seconds else SNAPSHOT_PATH
         seconds = self._timings.answer + hold_seconds
         response = self._connection.request("GET", path, headers, seconds=seconds)
         if response.status == 304 and etag is None:
             raise RequestFailed("unexpected 304 response", status=304)
         response.expect(200, 304)
+        self.has_other_orders = False
         news = response.status == 200 and self._apply(response.body, is_pushed=hold_seconds > 0)
         self._confirmed_at = response.sent_at - _age_seconds(response)
         update_clock(self._store.clock, response)
-        if response.status == 200:
+        if response.status == 200 and not self._is_outdated:
             latest = response.headers.get("etag", "")
             is_usable = 2 < len(latest) <= MAX_ETAG_LENGTH and latest.isascii()
             is_usable = is_usable and latest.isprintable()
@@ -84,8 +95,8 @@ class SnapshotClient:
         """
         self.hint_seconds = None
         headers = {**self._headers(), "Accept": "text/event-stream", "Cache-Control": "no-cache"}
-        if self._store.snapshot is not None:
-            headers["Last-Event-ID"] = self._store.snapshot.mark
+        if (mark := self._store.view.mark) is not None:
+            headers["Last-Event-ID"] = mark
         try:
             stream = self._connection.stream(STREAM_PATH, headers, self._timings.answer)
         except RequestFailed as failed:
@@ -148,22 +159,37 @@ class SnapshotClient:
             raise ModeUnavailable(f"the stream is blocked on the way: {failed.why}") from None
 
     def _apply(self, document: bytes, *, is_pushed: bool) -> bool:
-        present = self._store.snapshot
+        """Put a snapshot in force, or its open emergency orders if it is older than the present.
+
+        Return True if that changed something. Raise :class:`RequestFailed` for an invalid snapshot,
+        and for an older one without orders.
+        """
+        before = self._store.view
+        present = before.snapshot
+        self._is_outdated = False
         if self._store.confirm(document):
             return False
         try:
             snapshot = parse_snapshot(document, {} if present is None else present.entries)
         except InvalidSnapshot as error:
             raise RequestFailed(f"invalid snapshot: {error}") from None
-        if not self._store.accept(snapshot):
-            raise RequestFailed("outdated snapshot")
-        self._update_clock_by_version(present, snapshot, is_pushed)
-        return True
+        self._is_outdated = not self._store.accept(snapshot)
+        after = self._store.view
+        has_news = after.mark != before.mark or after.entries != before.entries
+        if self._is_outdated:
+            # A data plane that is behind may still serve orders that no other one knows.
+            is_same_epoch = present is not None and snapshot.epoch == present.epoch
+            if not has_news and not (is_same_epoch and snapshot.open_orders):
+                raise RequestFailed("outdated snapshot")
+        else:
+            self._update_clock_by_version(present, snapshot, is_pushed)
+        self.has_other_orders = not has_news
+        return has_news
 
     def _headers(self) -> dict[str, str]:
         headers = {"Switchgear-Instance": self._name}
-        if self._store.snapshot is not None:
-            headers["Switchgear-Applied"] = self._store.snapshot.mark
+        if (mark := self._store.view.mark) is not None:
+            headers["Switchgear-Applied"] = mark
         return headers
 
     def _update_clock_by_version(

@@ -15,6 +15,7 @@ from switchgear.console.mode_selector import ModeSelector
 from switchgear.console.reporter import Reporter
 from switchgear.console.snapshot_client import ModeUnavailable, SnapshotClient
 from switchgear.console.timings import Timings, poll_delay
+from switchgear.evaluation.snapshot import POLL_SECONDS
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 from switchgear.status import FollowState, SnapshotSource
@@ -48,6 +49,7 @@ class SnapshotFollower(FollowerThread):
         self._modes = ModeSelector(timings.draw, "stream" if settings.stream else "poll")
         self._confirmed_at: float | None = None
         self._is_current = False
+        self._reported_orders: tuple[str, ...] = ()
 
     @property
     def source(self) -> SnapshotSource:
@@ -106,12 +108,9 @@ class SnapshotFollower(FollowerThread):
         if not self._is_current:
             self._record_answer(client.fetch())
         if mode == "poll":
-            snapshot = self._store.snapshot
             self.way = "poll"
-            if snapshot is not None:
-                seconds = min(snapshot.poll_seconds, self._timings.max_poll)
-                if self._pause(poll_delay(seconds, self._draw)):
-                    self._record_answer(client.fetch())
+            if self._store.snapshot is not None and self._pause(self._poll_delay()):
+                self._record_answer(client.fetch())
             return
         try:
             if mode == "stream":
@@ -139,11 +138,20 @@ class SnapshotFollower(FollowerThread):
         news = client.fetch(self._timings.hold)
         self._record_answer(news)
         elapsed = time.monotonic() - began
+        if client.has_other_orders:
+            # Data planes that differ would answer each other's snapshots at once.
+            self._pause(self._poll_delay())
+            return
         if not news and elapsed < self._timings.hold / 2:
             raise RequestFailed("long polling is not supported")
         self._modes.record_success()
         # The console answers all held polls at one moment; clients must not all return at one.
         self._pause(self._draw() * HELD_PAUSE_SECONDS)
+
+    def _poll_delay(self) -> float:
+        snapshot = self._store.snapshot
+        seconds = POLL_SECONDS if snapshot is None else snapshot.poll_seconds
+        return poll_delay(min(seconds, self._timings.max_poll), self._draw)
 
     def _record_answer(self, news: bool) -> None:
         self.record_confirmation()
@@ -153,6 +161,9 @@ class SnapshotFollower(FollowerThread):
             log.info("switchgear: the console at %s is available again", self._url)
         if news:
             self._reporter.record_applied()
+            if (orders := self._store.view.orders.ids) != self._reported_orders:
+                self._reported_orders = orders
+                self._reporter.request_report()
             self._cache.save(self._store)
         else:
             self._cache.save_if_missing(self._store)

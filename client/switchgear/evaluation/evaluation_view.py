@@ -7,19 +7,22 @@ from functools import cached_property
 
 from switchgear.evaluation.decision_counts import CachedQuery
 from switchgear.evaluation.decisions import Decision, SwitchQuery
+from switchgear.evaluation.emergency_orders import NO_ORDERS, EmergencyOrders
 from switchgear.evaluation.keys import CacheKey, cache_key
 from switchgear.evaluation.snapshot import Snapshot, SwitchEntry
 
 
 @dataclass(frozen=True)
 class EvaluationView:
-    """The switches of the snapshot and those forced in this process, with a cache of queries.
+    """The switches of the snapshot, of emergency orders and those forced in this process.
 
-    `snapshot` is None before the first one. A view is replaced at each change of its switches.
+    Decisions on queries are cached. `snapshot` is None before the first one. A view is replaced at
+    each change of its switches.
     """
 
     snapshot: Snapshot | None
     entries: Mapping[str, SwitchEntry]
+    orders: EmergencyOrders = NO_ORDERS
     cache: dict[CacheKey, CachedQuery] = field(default_factory=dict)
     cache_order: deque[CacheKey] = field(default_factory=deque)
     """The keys of `cache`, oldest first: finding the first key of a dictionary is slow."""
@@ -27,6 +30,16 @@ class EvaluationView:
     @property
     def version(self) -> int | None:
         return None if self.snapshot is None else self.snapshot.version
+
+    @property
+    def mark(self) -> str | None:
+        """The identifier by which this view is acknowledged; None before the first snapshot.
+
+        It is `<epoch>.<version>`, followed by `-<hash>` with emergency orders.
+        """
+        if self.snapshot is None or not self.orders.hash:
+            return None if self.snapshot is None else self.snapshot.mark
+        return f"{self.snapshot.mark}-{self.orders.hash}"
 
     def entries_in_force(self, now: float | None) -> dict[str, SwitchEntry]:
         """Return the switches whose engagement has not ended at `now`; all if `now` is None."""

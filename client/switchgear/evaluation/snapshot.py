@@ -30,6 +30,7 @@ GRACE_SECONDS = 5.0
 _MAX_TOKENS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 16 * MAX_SWITCHES}
 """Maximum numbers of these characters in a document, to limit the memory for parsing."""
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
+_ORDER_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
 
 
 class InvalidSnapshot(ValueError):
@@ -49,6 +50,8 @@ class SwitchEntry:
     expires_at: float | None
     on_expiry: str
     engaged_at: float | None = None
+    emergency: str | None = None
+    """The id of the emergency order that engages the switch; None for an episode."""
 
     @property
     def lapses_at(self) -> float | None:
@@ -75,10 +78,14 @@ class Snapshot:
     """The received JSON."""
     published_at: float | None = None
     """UNIX seconds by the console's clock; None if the document has none."""
+    open_orders: tuple[str, ...] = ()
+    """The ids of emergency orders in force at the data plane that sent the snapshot."""
+    closed_orders: tuple[str, ...] = ()
+    """The ids of emergency orders that are no longer in force."""
 
     @property
     def mark(self) -> str:
-        """The identifier by which this snapshot is acknowledged: `<epoch>.<version>`."""
+        """The identifier of this snapshot without emergency orders: `<epoch>.<version>`."""
         return f"{self.epoch}.{self.version}"
 
 
@@ -119,6 +126,8 @@ def parse_snapshot(
     published_at = None
     with contextlib.suppress(InvalidSnapshot):
         published_at = _parse_timestamp(content, "published_at")
+    emergency = content.get("emergency")
+    orders = emergency if isinstance(emergency, dict) else {}
     return Snapshot(
         epoch=_parse_epoch(content.get("epoch")),
         version=version,
@@ -126,7 +135,17 @@ def parse_snapshot(
         entries=_parse_entries(content.get("switches")),
         document=document,
         published_at=published_at,
+        open_orders=_parse_order_ids(orders.get("open")),
+        closed_orders=_parse_order_ids(orders.get("closed")),
     )
+
+
+def parse_order_entry(row: Mapping[str, Any]) -> SwitchEntry:
+    """Return the entry of an emergency order; raise :class:`InvalidSnapshot` for any other row."""
+    entry = _parse_entry(row)
+    if entry.emergency is None:
+        raise _invalid_field("emergency")
+    return entry
 
 
 def is_valid_key(text: object) -> bool:
@@ -251,7 +270,21 @@ def _parse_entry(row: Mapping[str, Any]) -> SwitchEntry:
         expires_at=_parse_timestamp(row, "expires_at"),
         on_expiry=str(row.get("on_expiry")),
         engaged_at=_parse_timestamp(row, "engaged_at"),
+        emergency=None if ramps else _parse_order_id(row.get("emergency")),
     )
+
+
+def _parse_order_id(value: object) -> str | None:
+    """Return the id of an order; None if it is absent or malformed, which releases nothing."""
+    return value if isinstance(value, str) and _ORDER_ID.fullmatch(value) else None
+
+
+def _parse_order_ids(value: object) -> tuple[str, ...]:
+    """Return the valid ids in a list, at most `MAX_SWITCHES` of them."""
+    if not isinstance(value, list):
+        return ()
+    valid = (each for each in value if _parse_order_id(each) is not None)
+    return tuple(itertools.islice(valid, MAX_SWITCHES))
 
 
 def _parse_timestamp(row: Mapping[str, Any], name: str) -> float | None:

@@ -1,6 +1,7 @@
 """The current snapshot of a client, and the decisions cached for it.
 
-A snapshot is replaced as a whole together with its cached decisions. Nothing here does I/O. The
+A snapshot is replaced as a whole together with its cached decisions. Emergency orders stay in force
+beside it until a snapshot lists them as closed. Nothing here does I/O. The
 thread that follows the console replaces :attr:`SnapshotStore.cache`, and all threads read it.
 """
 
@@ -19,9 +20,14 @@ from switchgear.evaluation.decision_counts import (
 )
 from switchgear.evaluation.decisions import Decision, evaluate, make_query
 from switchgear.evaluation.deduplicated_log import DeduplicatedLog
+from switchgear.evaluation.emergency_orders import (
+    NO_ORDERS,
+    EmergencyOrders,
+    separate_published,
+)
 from switchgear.evaluation.evaluation_view import EvaluationView, ViewListener
 from switchgear.evaluation.keys import MAX_CACHED_KEYS, CacheKey, cache_key, key_text
-from switchgear.evaluation.snapshot import Snapshot, forced_entry
+from switchgear.evaluation.snapshot import Snapshot, SwitchEntry, forced_entry
 
 MAX_EPOCHS = 1000
 FORCED_REASON = "SWITCHGEAR_FORCE_ENGAGED"
@@ -50,6 +56,9 @@ class SnapshotStore:
         # Reentrant, since a signal handler may evaluate switches, too.
         self._lock = threading.RLock()
         self._forced = {switch: forced_entry(switch, FORCED_REASON) for switch in forced}
+        self._orders = NO_ORDERS
+        self._published: Mapping[str, SwitchEntry] = {}
+        """The switches of the snapshot in force, without those of emergency orders."""
         self._dropped = DroppedQueries()
         self._log = DeduplicatedLog()
         self.view = EvaluationView(None, dict(self._forced))
@@ -68,25 +77,29 @@ class SnapshotStore:
             return self.view.snapshot is not self._console_snapshot
 
     def accept(self, snapshot: Snapshot, *, is_live: bool = True) -> bool:
-        """Put `snapshot` in force and return True; return False for an older one, without effect.
+        """Put `snapshot` in force and return True; return False for an older one.
 
-        Versions never decrease within an epoch, and a replaced epoch is never accepted again. A
-        snapshot of the same version may have other entries: an instance that is marked for drills
-        gets its own document. `is_live` is False for a snapshot read from disk.
+        Versions never decrease within an epoch, and a replaced epoch is never accepted again. Only
+        the open emergency orders of such an older snapshot are put in force. A snapshot of the same
+        version may have other entries: an instance that is marked for drills gets its own document,
+        and data planes may know different orders. `is_live` is False for a snapshot read from disk.
         """
         with self._lock:
             before, present = self.view, self._console_snapshot
             is_same_epoch = present is not None and snapshot.epoch == present.epoch
             if present is not None and is_same_epoch and snapshot.version < present.version:
+                self._replace_orders(self._orders.add(snapshot, self.clock.now()))
                 return False
             is_left = not is_same_epoch and snapshot.epoch in self.left_epochs
-            if not is_left:
+            if is_left:
+                self._replace_orders(self._orders.add(snapshot, self.clock.now()))
+            else:
                 if present is not None and not is_same_epoch:
                     self.left_epochs = (*self.left_epochs, present.epoch)[-MAX_EPOCHS:]
                 self._is_confirmed = self._is_confirmed or is_live
                 if not self._confirm(snapshot.document):
                     self._console_snapshot = snapshot
-                    self._replace_view(snapshot)
+                    self._put_in_force(snapshot)
             after = self.view
         # A log handler may wait for a thread that waits for the lock.
         if is_left:
@@ -120,8 +133,14 @@ class SnapshotStore:
                 snapshot.epoch != copy.epoch or snapshot.version <= copy.version
             ):
                 return False
-            self._replace_view(snapshot)
+            self._put_in_force(snapshot, seen_at=snapshot.published_at)
         return True
+
+    def restore_orders(self, entries: Iterable[SwitchEntry]) -> None:
+        """Put emergency orders that were saved on disk in force, by their `entries`."""
+        with self._lock:
+            orders = self._orders.restore(entries, self.view.snapshot, self.clock.now())
+            self._replace_orders(orders)
 
     def force(self, switch_id: str, reason: str) -> None:
         """Engage a switch in this process, whatever the snapshot contains."""
@@ -214,7 +233,7 @@ class SnapshotStore:
         self.counts = SwitchCounts()
         self._dropped = DroppedQueries()
         self._subscribers = {}  # Their threads and event loops are the parent's.
-        self.view = EvaluationView(self.view.snapshot, self.view.entries)
+        self.view = EvaluationView(self.view.snapshot, self.view.entries, self.view.orders)
         self.cache = self.view.cache
 
     def _confirm(self, document: bytes) -> bool:
@@ -224,12 +243,34 @@ class SnapshotStore:
         self._console_snapshot = current
         return True
 
+    def _put_in_force(self, snapshot: Snapshot, seen_at: float | None = None) -> None:
+        """Replace the view; `seen_at` is the time when new orders were seen, by default now."""
+        before = self.view.snapshot
+        is_new_epoch = before is not None and before.epoch != snapshot.epoch
+        if is_new_epoch:
+            self._published = {}
+        if self._orders or snapshot.open_orders or snapshot.closed_orders:
+            now = self.clock.now() if seen_at is None else min(seen_at, self.clock.now())
+            self._orders = self._orders.accept(snapshot, now, is_new_epoch=is_new_epoch)
+        self._replace_view(snapshot)
+
+    def _replace_orders(self, orders: EmergencyOrders) -> None:
+        if orders is not self._orders:
+            self._orders = orders
+            self._replace_view(self.view.snapshot)
+
     def _replace_view(self, snapshot: Snapshot | None) -> None:
         before = self.view
         self._collect_counts()
         self._dropped.add_cache(before.cache)
-        entries = {} if snapshot is None else snapshot.entries
-        self.view = EvaluationView(snapshot, {**entries, **self._forced})
+        entries: Mapping[str, SwitchEntry] = {} if snapshot is None else snapshot.entries
+        if snapshot is not None and self._orders:
+            known = self._published
+            self._published, entries = separate_published(snapshot, self._orders, known)
+        else:
+            self._published = entries
+        entries = self._orders.merge(entries)
+        self.view = EvaluationView(snapshot, {**entries, **self._forced}, self._orders)
         self.cache = self.view.cache
         for listener in self.listeners:
             listener(before, self.view)
