@@ -66,7 +66,7 @@ class Plane:
         await keeper.restore()
         self.authorizer.trusted_proxies = config.trusted_proxies
         self.emergency_orders.configure(config)
-        await self.emergency_orders.load()
+        await self.emergency_orders.restore()
         follower = ConfigFollower(config, state)
         refresher = Refresher(config, state, follower, keeper)
         writer = DatabaseWriter(config, state, self.emergency_orders)

@@ -74,7 +74,7 @@ class EmergencyOrders:
         """The orders on this plane's disk, as they were written."""
         self._elsewhere: dict[UUID, set[str]] = {}
         """Names of other data planes that hold an order, by the order's id."""
-        self._merging: set[asyncio.Task[bool]] = set()
+        self._merging: set[asyncio.Task[OSError | None]] = set()
         self._disk_fails = False
         # Threads of their own, so that a disk that hangs occupies none that other work needs.
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="order-journal")
@@ -85,6 +85,13 @@ class EmergencyOrders:
         self.plane = config.plane
         if config.folder is not None and config.order_keys:
             self._journal = OrderJournal(config.folder, config.order_keys)
+
+    async def restore(self) -> None:
+        """Serve the orders on disk; without any if the folder can't be read, which is logged."""
+        try:
+            await self.load()
+        except OSError as error:
+            log.error("emergency_order.not_restored", error=str(error))
 
     async def load(self, executor: Executor | None = None) -> None:
         """Serve the orders on disk, also those that another process has stored since.
@@ -153,12 +160,13 @@ class EmergencyOrders:
             raise Conflict(message)
         if known is None and order.withdraws is not None:
             known = orders.withdrawn.get(order.withdraws)
-            if known is None and order.withdraws in orders.closed:
+            if known is None and order.withdraws not in orders.unclosed:
                 raise _taken_over(order.withdraws)
         if known is not None and self.holders(known.id):
             return self._acceptance(known)
         if accepting is None:
-            self._require_room(order)
+            if known is None:
+                self._require_room(order)
             # A task of its own, so that a client that disconnects doesn't stop it halfway.
             accepting = asyncio.ensure_future(self._accept(known or order))
             self._accepting[order.id] = order, accepting
@@ -211,30 +219,43 @@ class EmergencyOrders:
         raise NotFound(f"There is no emergency order {order_id} on this data plane.")
 
     def _require_room(self, order: Order) -> None:
-        if order.action == ENGAGE and len(self._state.orders.open) >= MAX_OPEN:
+        number = len(self._state.orders.open) + len(self._accepting)
+        if order.action == ENGAGE and number >= MAX_OPEN:
             raise Conflict(
                 f"{MAX_OPEN:,} emergency orders are open, and no more are accepted. Withdraw orders"
                 " that are no longer needed, or engage global:all to stop everything."
             )
 
     async def _accept(self, order: Order) -> Acceptance:
-        if await self._try_store(order):
-            self._state.add_orders([order])
-            self.on_news()
+        error = await self._try_store(order)
+        if error is None:
+            self._serve(order)
         await self.share([order])
         if not self.holders(order.id):
-            raise Unavailable(
-                "The order is not in force: this data plane can't store it, because of its disk."
-                " Send it to another data plane."
-            )
-        self._state.add_orders([order])
-        log.warning("emergency_order.accepted", order=str(order.id), action=order.action)
+            raise Unavailable(self._explain_failure(order, error))
+        self._serve(order)
+        by = f"{order.by.type}:{order.by.name}"
+        what = {"order": str(order.id), "action": order.action, "switch": order.switch, "by": by}
+        log.warning("emergency_order.accepted", **what)
         return self._acceptance(order)
 
-    async def _try_store(self, *orders: Order) -> bool:
-        """Store orders on disk; if that fails, return False, and log the first error."""
+    def _serve(self, order: Order) -> None:
+        if self._state.add_orders([order]):
+            self.on_news()
+
+    def _explain_failure(self, order: Order, error: OSError | None) -> str:
+        is_known = not isinstance(error, TimeoutError) and self.count_planes() == 1
+        result = "in force" if is_known else "confirmed, but may come into force later"
+        why = None if error is None else error.strerror or str(error)
+        return (
+            f"The order is not {result}: this data plane can't store it on its disk ({why}), and"
+            f" no other one has confirmed it. Send it to another one, with the id {order.id}."
+        )
+
+    async def _try_store(self, *orders: Order) -> OSError | None:
+        """Store orders on disk; if that fails, log the first error of an outage, and return it."""
         if self._journal is None:
-            return False
+            return OSError("there is no data directory")
         seconds = DISK_SECONDS + len(orders) * EACH_SECONDS
         loop = asyncio.get_running_loop()
         try:
@@ -244,10 +265,10 @@ class EmergencyOrders:
             if not self._disk_fails:
                 log.error("emergency_order.not_stored", order=str(orders[0].id), error=str(error))
             self._disk_fails = True
-            return False
+            return error
         self._disk_fails = False
         self._stored.update({order.id: order for order in orders})
-        return True
+        return None
 
     def _list_news(self, orders: Iterable[Order]) -> list[Order]:
         """Return what `orders` would add or change, as it would be kept."""

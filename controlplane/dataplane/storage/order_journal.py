@@ -53,15 +53,29 @@ class OrderJournal:
         """Names of unusable files that were logged."""
 
     def write(self, *orders: Order) -> None:
-        """Store orders durably; raise OSError if that fails."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Store orders durably.
+
+        Raise OSError if that fails; then a single order leaves no file.
+        """
+        if not self._folder.is_dir():
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            sync_folder(self._folder.parent)
+        added = []
         for order in orders:
             name = _file_name(order)
             # Several threads may store the same order.
             draft = self._folder / f"{name}.{os.getpid()}-{threading.get_ident()}.draft"
             create_file(draft, SIGNED_ORDER.sign(order, self._keys[0]), sync=True)
-            draft.replace(self._folder / name)
-        sync_folder(self._folder)
+            path = self._folder / name
+            if not path.exists():
+                added.append(path)
+            draft.replace(path)
+        try:
+            sync_folder(self._folder)
+        except OSError:
+            for path in added:
+                path.unlink(missing_ok=True)
+            raise
 
     def load(self, known: Iterable[Order] = ()) -> list[Order]:
         """Return the orders on disk, except those in `known`; log unusable files once.

@@ -1,20 +1,26 @@
 """Acceptance of emergency orders: stored on disk, served at once, repeated without harm."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
 import httpx
+import pytest
+from structlog.testing import capture_logs
 
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.emergency import service
+from controlplane.dataplane.memory.order_set import ClosedOrder
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.storage.order_journal import OrderJournal, order_key
-from controlplane.dataplane.tests.served import EPOCH, credential, plane
-from switches.emergency.orders import hash_ids
+from controlplane.dataplane.tests.served import EPOCH, ask, copy, credential, plane
+from switches.emergency.orders import Order, Orderer, hash_ids
 
 PATH = "/api/v1/emergency/orders"
 KEY = order_key("a secret")
@@ -122,6 +128,193 @@ def test_a_withdrawal_ends_the_order(tmp_path: Path) -> None:
     assert served.state.copy is not None
     assert "feature:chat" not in served.state.copy.entries
     assert len(OrderJournal(tmp_path, (KEY,)).load()) == 2
+
+
+def block_disk(folder: Path) -> None:
+    """Make every attempt to store an order in `folder` fail."""
+    (folder / "emergency").write_bytes(b"a file")
+
+
+def test_an_order_that_no_disk_holds_is_refused_and_not_served(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    block_disk(tmp_path)
+
+    response = order_at(served, **ENGAGE)
+
+    assert response.status_code == 503
+    assert response.json()["detail"].startswith("The order is not in force: this data plane can't")
+    assert not served.state.orders.orders
+    (tmp_path / "emergency").unlink()
+    assert order_at(served, **ENGAGE).status_code == 201
+
+
+def test_an_order_that_only_another_plane_could_store_is_in_force(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    block_disk(tmp_path)
+
+    async def share(orders: Sequence[Order]) -> None:
+        served.emergency_orders.record_holder("dp-2", [each.id for each in orders])
+
+    served.emergency_orders.share = share
+    served.emergency_orders.count_planes = lambda: 3
+
+    response = order_at(served, **ENGAGE)
+
+    assert response.status_code == 201
+    assert (response.json()["accepted_by"], response.json()["planes"]) == (["dp-2"], 3)
+    assert len(served.state.orders.open) == 1
+
+
+def test_with_other_planes_a_failure_does_not_claim_that_nothing_happened(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    block_disk(tmp_path)
+    served.emergency_orders.count_planes = lambda: 2
+    order_id = str(uuid4())
+
+    detail = order_at(served, **ENGAGE, id=order_id).json()["detail"]
+
+    assert "may come into force later" in detail
+    assert order_id in detail
+
+
+def test_a_disk_that_hangs_does_not_hold_up_the_answer_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "DISK_SECONDS", 0.1)
+    served = make_plane(tmp_path)
+    (tmp_path / "emergency").mkdir(mode=0o700)
+    release = threading.Event()
+
+    async def run() -> tuple[httpx.Response, httpx.Response]:
+        for _ in range(service.DISK_THREADS):  # Threads that wait for the disk.
+            served.emergency_orders._disk.submit(release.wait)
+        async with client_of(served) as client:
+            given = {**ENGAGE, "id": str(uuid4())}
+            hung = await client.post(PATH, json=given)
+            release.set()
+            await asyncio.sleep(0.05)
+            return hung, await client.post(PATH, json=given)
+
+    hung, repeated = asyncio.run(run())
+
+    assert hung.status_code == 503
+    assert "may come into force later" in hung.json()["detail"]
+    assert repeated.status_code == 201
+
+
+def test_a_client_that_hangs_up_does_not_stop_the_order(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    shared = asyncio.Event()
+
+    async def share(_orders: Sequence[Order]) -> None:
+        await shared.wait()
+
+    served.emergency_orders.share = share
+
+    async def run() -> None:
+        by = Orderer("token", "a", 1)
+        accepting = asyncio.create_task(served.emergency_orders.accept(ENGAGE, by))
+        while not served.state.orders.open:
+            await asyncio.sleep(0.001)
+        accepting.cancel()
+        shared.set()
+        await asyncio.sleep(0)
+        again = await served.emergency_orders.accept({**ENGAGE, "switch": "feature:mail"}, by)
+        assert again.accepted_by == ("dp-1",)
+
+    asyncio.run(run())
+
+    assert len(served.state.orders.open) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "named"),
+    [
+        ({"action": "release"}, {"action"}),
+        ({}, {"action"}),
+        ({"action": "engage"}, {"switch", "reason"}),
+        ({**ENGAGE, "id": "7"}, {"id"}),
+        ({**ENGAGE, "id": 7}, {"id"}),
+        ({**ENGAGE, "on_expiry": "ramp"}, {"on_expiry"}),
+        ({**ENGAGE, "expires_in": "40d"}, {"expires_in"}),
+        ({"action": "withdraw", "reason": "false alarm"}, {"order"}),
+        ({"action": "withdraw", "order": "7", "reason": "false alarm"}, {"order"}),
+        ({"action": "withdraw", "order": "7", "expires_in": "1h"}, {"expires_in"}),
+    ],
+)
+def test_wrong_fields_are_named(tmp_path: Path, fields: dict[str, Any], named: set[str]) -> None:
+    response = order_at(make_plane(tmp_path), **fields)
+
+    assert response.status_code == 400
+    assert set(response.json()["errors"]) == named
+    assert not (tmp_path / "emergency").exists()
+
+
+def test_bodies_that_are_too_large_or_no_object_are_refused(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+
+    large = ask(served, "POST", PATH, MAY_ORDER, content=b" " * 10 * 1024 * 1024)
+    array = ask(served, "POST", PATH, MAY_ORDER, content=b"[]")
+
+    assert (large.status_code, array.status_code) == (413, 400)
+
+
+def test_only_known_open_orders_can_be_withdrawn(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    first = order_at(served, **ENGAGE).json()["id"]
+    withdraw = {"action": "withdraw", "reason": "false alarm"}
+
+    unknown = order_at(served, **withdraw, order=str(uuid4()))
+    assert served.state.published is not None
+    closed = {UUID(first): ClosedOrder(datetime.now(UTC), "feature:chat")}
+    served.state.install_copy(copy(18, "feature:chat"), served.state.now(), closed)
+    taken_over = order_at(served, **withdraw, order=first)
+
+    assert (unknown.status_code, taken_over.status_code) == (404, 409)
+    assert "release the switch there" in taken_over.json()["detail"]
+    assert len(served.state.orders.orders) == 1
+
+
+def test_a_withdrawal_needs_a_reason_and_withdraws_no_withdrawal(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    first = order_at(served, **ENGAGE).json()["id"]
+
+    without = order_at(served, action="withdraw", order=first)
+    withdrawal = order_at(served, action="withdraw", order=first, reason="false alarm").json()["id"]
+    of_withdrawal = order_at(served, action="withdraw", order=withdrawal, reason="no, it is one")
+
+    assert (without.status_code, of_withdrawal.status_code) == (400, 404)
+
+
+def test_beyond_the_most_open_orders_withdrawals_are_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service, "MAX_OPEN", 2)
+    served = make_plane(tmp_path)
+    given = {**ENGAGE, "id": str(uuid4())}
+    order_at(served, **given)
+
+    async def run() -> list[httpx.Response]:
+        async with client_of(served) as client:
+            return await asyncio.gather(*(client.post(PATH, json=ENGAGE) for _ in range(3)))
+
+    at_once = [response.status_code for response in asyncio.run(run())]
+
+    assert sorted(at_once) == [201, 409, 409]
+    assert order_at(served, **given).status_code == 201
+    withdrawal = {"action": "withdraw", "order": given["id"], "reason": "false alarm"}
+    assert order_at(served, **withdrawal).status_code == 201
+    assert order_at(served, **ENGAGE).status_code == 201
+
+
+def test_a_folder_that_cannot_be_read_does_not_stop_the_plane(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    block_disk(tmp_path)
+
+    with capture_logs() as logs:
+        asyncio.run(served.emergency_orders.restore())
+
+    assert [line["event"] for line in logs] == ["emergency_order.not_restored"]
 
 
 def get(served: Plane, query: str = "") -> dict[str, Any]:

@@ -1,5 +1,8 @@
 """The journal of emergency orders: durable, signed, shared by processes."""
 
+import errno
+import os
+import stat
 from pathlib import Path
 from uuid import UUID
 
@@ -105,3 +108,21 @@ def test_a_folder_that_cannot_be_written_raises(tmp_path: Path) -> None:
     (tmp_path / "emergency").write_bytes(b"a file")
     with pytest.raises(OSError, match="emergency"):
         journal(tmp_path).write(order(1))
+
+
+def test_an_order_whose_name_is_not_durable_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal(tmp_path).write(order(1))
+
+    sync = os.fsync
+
+    def fail_for_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail_for_folders)
+    with pytest.raises(OSError, match="Input/output"):
+        journal(tmp_path).write(order(1), order(2))
+    assert journal(tmp_path).load() == [order(1)]
