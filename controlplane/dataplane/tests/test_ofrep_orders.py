@@ -102,7 +102,7 @@ def test_switch_that_only_an_order_knows_is_a_flag_until_it_is_withdrawn() -> No
 def test_validator_changes_with_the_orders_though_nothing_was_published() -> None:
     state = state_of(entries=(entry("segment:finance", "50"),))
     found = []
-    for news in ([], [EXPORT], [order(2, "feature:search")], [withdrawal(3, 1)]):
+    for news in ([], [EXPORT], [order(2, "feature:search")], [withdrawal(3, 1, "feature:export")]):
         state.add_orders(news)
         found.append((ofrep.refetch_event(state), etag_of(state, "u1"), etag_of(state, "u2")))
         assert bulk(state, found[-1][1], key="u1", query=make_query(state))[0] == 304
@@ -192,7 +192,7 @@ def test_events_name_each_new_set_of_orders() -> None:
         async with Exchange(Application(served), EVENTS, headers) as stream:
             await stream.receive_status()
             await stream.part()  # The reconnection time.
-            for news in (EXPORT, withdrawal(2, 1)):
+            for news in (EXPORT, withdrawal(2, 1, "feature:export")):
                 served.state.add_orders([news])
                 found.append((await stream.part()).decode().splitlines()[0])
                 assert found[-1] == f"id: {ofrep.current_mark(served.state)}"
@@ -207,7 +207,7 @@ def test_check_obeys_an_order_and_its_withdrawal() -> None:
 
     served.state.add_orders([EXPORT])
     blocked = ask(served, "POST", CHECK, BEARER, content=question).json()
-    served.state.add_orders([withdrawal(2, 1)])
+    served.state.add_orders([withdrawal(2, 1, "feature:export")])
     allowed = ask(served, "POST", CHECK, BEARER, content=question).json()
 
     reason = "OpenAI 5xx on completions"
