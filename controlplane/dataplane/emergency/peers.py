@@ -156,7 +156,7 @@ class Peers:
         for number, text in enumerate(texts, 1):
             try:
                 verified.append(verify_order(text.encode(), keys))
-            except (InvalidFile, UnicodeEncodeError) as error:
+            except InvalidFile as error:
                 self._log_refused(plane, text, str(error))
             if number % VERIFIED_AT_ONCE == 0:
                 await asyncio.sleep(0)  # Other requests are answered in between.

@@ -54,7 +54,7 @@ def idle(transactional_db: None) -> Iterator[Following]:
                 f"postgresql://{login}@127.0.0.1:{database_line.port}/{database['NAME']}"
             ),
             assume_role=None,
-            redis_url=_through(redis_line, settings.REDIS_URL),
+            redis_url=through(redis_line, settings.REDIS_URL),
             poll_seconds=POLL_SECONDS,
             deadline_seconds=0.8,
             usage_seconds=0.2,
@@ -88,7 +88,7 @@ def _has_sessions(client_ports: list[int]) -> bool:
         return bool(cursor.fetchone()[0])
 
 
-def _through(line: Line, url: str) -> str:
+def through(line: Line, url: str) -> str:
     parts = urlsplit(url)
     login, at, _ = parts.netloc.rpartition("@")
     return urlunsplit(parts._replace(netloc=f"{login}{at}127.0.0.1:{line.port}"))
