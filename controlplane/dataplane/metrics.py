@@ -7,7 +7,7 @@ the console.
 import os
 from collections.abc import Iterator
 
-from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from controlplane.core import exposition
 from controlplane.core.exposition import make_gauge
@@ -15,6 +15,9 @@ from controlplane.dataplane import histograms
 
 from .serving.responses import Response
 from .state import State
+
+PEER_STATUSES = ("reachable", "unreachable", "older")
+EXCHANGE_OUTCOMES = ("succeeded", "failed")
 
 
 def render_metrics(state: State, accept: str, accept_encoding: str = "") -> Response:
@@ -51,6 +54,34 @@ def process_metrics(state: State) -> Iterator[Metric]:
     )
     refused.add_metric([worker], state.ledger.refused_sli)
     yield refused
+    yield from _exchange_metrics(state, worker)
+
+
+def _exchange_metrics(state: State, worker: str) -> Iterator[Metric]:
+    """Yield the metrics of the exchange of emergency orders with other data planes."""
+    peers = GaugeMetricFamily(
+        "switchgear_dataplane_peers",
+        "Other data planes in `DATA_PLANES`, by status: reachable, unreachable, or older.",
+        labels=["status", "worker"],
+    )
+    for status in PEER_STATUSES:
+        peers.add_metric([status, worker], state.peer_statuses[status])
+    yield peers
+    exchanges = CounterMetricFamily(
+        "switchgear_dataplane_exchanges",
+        "Exchanges of emergency orders with other data planes, by outcome.",
+        labels=["outcome", "worker"],
+    )
+    for outcome in EXCHANGE_OUTCOMES:
+        exchanges.add_metric([outcome, worker], state.exchanges[outcome])
+    yield exchanges
+    received = CounterMetricFamily(
+        "switchgear_dataplane_orders_received",
+        "New emergency orders from other data planes.",
+        labels=["worker"],
+    )
+    received.add_metric([worker], state.orders_received)
+    yield received
 
 
 class StateCollector:

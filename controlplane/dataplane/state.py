@@ -79,6 +79,12 @@ class State:
         """Current problem of the data directory's disk; None without one."""
         self.peers: Cause | None = None
         """Data planes that this one can't reach; None if it reaches all."""
+        self.peer_statuses = Counter[str]()
+        """Number of other data planes by status: reachable, unreachable, older."""
+        self.exchanges = Counter[str]()
+        """Number of exchanges of orders with other data planes, by outcome."""
+        self.orders_received = 0
+        """Number of emergency orders that came from other data planes."""
         self.save_errno: int | None = None
         """`errno` of the last attempt to save the signed copy; None if it succeeded."""
         self.degradation = -1

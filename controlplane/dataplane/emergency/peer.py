@@ -7,7 +7,7 @@ garbage delays nobody else.
 import asyncio
 import contextlib
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
@@ -68,6 +68,10 @@ class Home(Protocol):
     @property
     def database_reachable(self) -> bool: ...
 
+    @property
+    def exchanges(self) -> Counter[str]:
+        """Number of exchanges with peers, by outcome."""
+
     def now(self) -> float:
         """Return monotonic seconds."""
 
@@ -99,8 +103,6 @@ class Peer:
         """True if it is of a version that exchanges no orders."""
         self.changed_at = home.now()
         """Monotonic time at which it became reachable or unreachable."""
-        self.exchanges = 0
-        self.failures = 0
         self._home = home
         self._url = url
         self._client = client
@@ -112,6 +114,13 @@ class Peer:
         """Digests of both data planes after the last comparison."""
         self._pending: deque[tuple[Order, asyncio.Future[bool]]] = deque()
         self._woken = asyncio.Event()
+
+    @property
+    def status(self) -> str:
+        """The word for its state in metrics."""
+        if self.is_older:
+            return "older"
+        return "reachable" if self.is_reachable else "unreachable"
 
     @property
     def is_own(self) -> bool:
@@ -296,7 +305,7 @@ class Peer:
                 return
 
     def _record_success(self) -> None:
-        self.exchanges += 1
+        self._home.exchanges["succeeded"] += 1
         if self.is_reachable is False or self.is_older:
             log.info("peer.reachable", peer=self.label, url=str(self._url))
         if self.is_reachable is not True:
@@ -304,7 +313,7 @@ class Peer:
         self.is_older = False
 
     def _record_failure(self, error: Exception) -> None:
-        self.failures += 1
+        self._home.exchanges["failed"] += 1
         self._drop_pending()
         self._compared = None
         is_older = isinstance(error, NoExchange)

@@ -7,6 +7,7 @@ second while the database is unreachable, and every ten seconds otherwise.
 import asyncio
 import contextlib
 import secrets
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -85,8 +86,6 @@ class Peers:
         self.plane = ""
         self.process = secrets.token_hex(16)
         self.keys: Sequence[PeerKeys] = ()
-        self.received = 0
-        """Number of orders received from other data planes."""
         self.resolver: Resolve = resolve
         self._urls: Sequence[str] = ()
         self._state = state
@@ -110,6 +109,10 @@ class Peers:
     @property
     def database_reachable(self) -> bool:
         return self._state.database_reachable
+
+    @property
+    def exchanges(self) -> Counter[str]:
+        return self._state.exchanges
 
     def now(self) -> float:
         return self._state.now()
@@ -161,7 +164,7 @@ class Peers:
             if number % VERIFIED_AT_ONCE == 0:
                 await asyncio.sleep(0)  # Other requests are answered in between.
         known = self.orders.orders
-        self.received += sum(order.id not in known for order in verified)
+        self._state.orders_received += sum(order.id not in known for order in verified)
         if verified:
             await self._service.merge(verified)
         return verified
@@ -176,6 +179,7 @@ class Peers:
                 while True:
                     await asyncio.gather(*(host.lookup.refresh() for host in hosts))
                     self._update_peers(hosts)
+                    self._state.peer_statuses = Counter(peer.status for peer in self.others())
                     self._state.peers = self._find_cause()
                     await asyncio.sleep(RESOLVE_SECONDS)
             finally:
