@@ -78,7 +78,7 @@ def list_withdrawn_late(_now: datetime, found: Sequence[EmergencyOrder]) -> list
             kind="late_withdrawal",
             severity="warning",
             title=f"{order.switch} stays engaged: its emergency order was withdrawn too late",
-            detail="The order had already become an engagement. Release it if its cause is over. "
+            detail="By then it was engaged in the console. Release it if its cause is over. "
             + _describe_order(order),
             path=switch_path(order),
             since=order.at,

@@ -275,7 +275,7 @@ def _reconcile_withdrawal(
         notifications.WITHDRAWN_LATE,
         row,
         now,
-        said="Release it, if its cause is over. The order had already become an engagement.",
+        said="Release it if its cause is over. By then it was engaged in the console.",
     )
     more = {"episode": episode.pk}
     notifications.record(
