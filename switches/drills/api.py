@@ -41,7 +41,7 @@ class DrillBody(EmptyBody):
     mode = Text(
         required=False,
         help_text="`live` (the default) blocks the drill instances for a moment; `dry` only "
-        "counts them.",
+        "counts them; `emergency` waits until somebody engages the switch by an emergency order.",
     )
     reason = Text(help_text="Purpose of the drill.")
     every = Text(
@@ -85,10 +85,20 @@ class DrillReachShape(serializers.Serializer[Any]):
     stragglers = serializers.ListField(child=serializers.CharField(), help_text="At most 20.")
 
 
+class DrillOrderShape(serializers.Serializer[Any]):
+    id = serializers.CharField(help_text="Id of the emergency order.")
+    by = serializers.CharField()
+    plane = serializers.CharField(help_text="Name of the data plane that accepted it.")
+    milliseconds = serializers.IntegerField(
+        allow_null=True, help_text="From the order until it was an ordinary engagement."
+    )
+
+
 class DrillMeasurementsShape(serializers.Serializer[Any]):
     look = DrillInstanceCountShape(required=False)
     engage = DrillReachShape(required=False)
     release = DrillReachShape(required=False)
+    order = DrillOrderShape(required=False)
 
     def to_representation(self, measured: Any) -> Any:
         return measured

@@ -54,7 +54,10 @@ def build_schema() -> Schema:
     schedule = schemas.fields(
         {
             "every": schemas.text(help="Whole days: 7d.", pattern=r"^\s*[0-9]+[dhms]\s*$"),
-            "mode": schemas.choice(live_drills.MODES, "By default live; dry only counts."),
+            "mode": schemas.choice(
+                live_drills.MODES,
+                "By default live; dry only counts; emergency waits for an emergency order.",
+            ),
             "reason": schemas.text(help="Why the switch is rehearsed.", least=1),
         },
         ("every", "reason"),

@@ -9,10 +9,11 @@ failed.
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from django.db import transaction
 
-from controlplane.core.actors import Actor, system_actor
+from controlplane.core.actors import Actor, label_of, system_actor
 from controlplane.core.errors import Conflict
 from controlplane.core.jobs import control, endings, kinds, stepwise
 from controlplane.core.jobs.claims import LeasedJob
@@ -23,11 +24,14 @@ from controlplane.core.jobs.stepwise import StepContinues, StepKind, StepPassed
 from switches.drills import marked_instances, transitions
 from switches.drills.patterns import Marks
 from switches.episodes import live_drills
-from switches.models import Drill
+from switches.models import Drill, EmergencyOrder
 from switches.models.drill import MARKED, WHY
 
 APPLIED_WITHIN = timedelta(seconds=60)
 POLL_INTERVAL = timedelta(milliseconds=500)
+ORDERED_WITHIN = timedelta(minutes=15)
+"""Time for a person to give the emergency order of an emergency drill."""
+ORDER_POLL_INTERVAL = timedelta(seconds=1)
 ACTOR = system_actor("drills")
 NO_INSTANCES = (
     "No drill instance is reporting. Check that the drill instances run and report under these"
@@ -133,6 +137,47 @@ def _wait_until_applied(
     return StepPassed(vars(found))
 
 
+def _await_order(
+    turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe
+) -> StepPassed | StepContinues:
+    """Wait until an emergency order for the switch was reconciled, and measure how long it took."""
+    since = turn.job.created_at
+    orders = EmergencyOrder.objects.filter(
+        action=EmergencyOrder.Action.ENGAGE, received_at__gte=since
+    ).exclude(state=EmergencyOrder.State.RECEIVED)
+    with transaction.atomic():
+        drill = transitions.lock_drill_row(turn.job.pk)
+        turn.heartbeat(now)
+        order = orders.filter(switch=drill.switch_id).order_by("received_at", "pk").first()
+        # abs() limits the wait even if the clock is set back.
+        if order is None and abs(now - since) < ORDERED_WITHIN:
+            return StepContinues(now + ORDER_POLL_INTERVAL)
+        found = _measure_order(order) if order else {}
+        transitions.record_measurement(drill, "order", found, why=_describe_unordered(order))
+        probe("drill.order.written")
+    return StepPassed(found)
+
+
+def _measure_order(order: EmergencyOrder) -> dict[str, Any]:
+    took = order.closed_at - order.at if order.closed_at else None
+    return {
+        "id": str(order.pk),
+        "by": label_of(order.by_type, order.by_name),
+        "plane": order.plane,
+        "milliseconds": None if took is None else round(took.total_seconds() * 1000),
+    }
+
+
+def _describe_unordered(order: EmergencyOrder | None) -> str:
+    if order is None:
+        return f"No emergency order for it arrived within {ORDERED_WITHIN.seconds // 60} minutes."
+    if order.state == EmergencyOrder.State.REFUSED:
+        return f"The emergency order was refused: {order.refusal}"
+    if order.state == EmergencyOrder.State.WITHDRAWN:
+        return "The emergency order was withdrawn before it became an engagement."
+    return ""
+
+
 def _record(turn: LeasedJob, _step: JobStep, now: datetime, probe: Probe) -> StepPassed:
     with transaction.atomic():
         locked = transitions.lock_drill(turn.job.pk)
@@ -171,19 +216,29 @@ LIVE_STEPS = (
     StepKind("record", _record),
 )
 DRY_STEPS = (LOOK, StepKind("record", _record))
-_live_work, _dry_work = stepwise.build_worker(LIVE_STEPS), stepwise.build_worker(DRY_STEPS)
+EMERGENCY_STEPS = (
+    StepKind("order", _await_order, compensate=_end_as_failed),
+    StepKind("record", _record),
+)
+STEPS = {
+    live_drills.LIVE: LIVE_STEPS,
+    live_drills.DRY: DRY_STEPS,
+    live_drills.EMERGENCY: EMERGENCY_STEPS,
+}
+_WORKERS = {mode: stepwise.build_worker(steps) for mode, steps in STEPS.items()}
 
 
 def plan_steps(mode: str) -> list[PlannedStep]:
-    steps = DRY_STEPS if mode == live_drills.DRY else LIVE_STEPS
-    return [PlannedStep(step.name) for step in steps]
+    return [PlannedStep(step.name) for step in STEPS[mode]]
 
 
 def advance_drills(turns: Sequence[LeasedJob], now: datetime, probe: Probe) -> int:
     drills = Drill.objects.filter(pk__in=[turn.job.pk for turn in turns])
-    dry = set(drills.filter(mode=live_drills.DRY).values_list("pk", flat=True))
-    moved = _live_work([turn for turn in turns if turn.job.pk not in dry], now, probe)
-    return moved + _dry_work([turn for turn in turns if turn.job.pk in dry], now, probe)
+    modes = dict(drills.values_list("pk", "mode"))
+    return sum(
+        work([turn for turn in turns if modes[turn.job.pk] == mode], now, probe)
+        for mode, work in _WORKERS.items()
+    )
 
 
 def describe_stopped(state: str) -> str:

@@ -17,6 +17,14 @@ MESSAGE_TEMPLATES.register(
         severity="warning",
     ),
     MessageTemplate(
+        "drill.order_requested",
+        "🎯",
+        "Emergency drill: give an emergency order for {switch}",
+        (("What to do", "said"), ("Reason", "reason"), ("By", "by")),
+        when="an emergency drill began: somebody has to give an emergency order",
+        severity="warning",
+    ),
+    MessageTemplate(
         "drill.missed",
         "⏭️",
         "Drill of {switch} could not start",

@@ -12,6 +12,7 @@ from . import queries, transitions
 
 STEPS = {
     "look": "Find the drill instances",
+    "order": "Wait for an emergency order",
     "engage": "Engage",
     "engaged_applied": "Wait until they block",
     "release": "Release",
@@ -52,11 +53,14 @@ def build_drill_row(drill: Drill) -> dict[str, Any]:
     present = next((step for step in steps if step.index == drill.job.step_index), None)
     outcome = _get_outcome(drill)
     is_running = outcome == "running"
+    summary = drill.failure_reason if is_running else transitions.describe_outcome(drill)
+    if is_running and drill.mode == live_drills.EMERGENCY and not summary:
+        summary = transitions.HOW_TO_ORDER
     return {
         "drill": drill,
         "job": drill.job,
         "outcome": outcome,
-        "summary": drill.failure_reason if is_running else transitions.describe_outcome(drill),
+        "summary": summary,
         "steps": [
             {"title": STEPS.get(step.name, step.name), "state": step_state(step)} for step in steps
         ],

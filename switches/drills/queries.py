@@ -42,11 +42,14 @@ def is_unproven(switch: Switch, now: datetime) -> bool:
 
 
 def find_failed_drills() -> QuerySet[Drill]:
-    """Return each switch's latest drill if it failed; dry and cancelled drills are ignored."""
+    """Return each switch's latest drill of each mode if it failed.
+
+    Dry and cancelled drills are ignored.
+    """
     ended = Drill.objects.filter(
         switch=OuterRef("switch"),
-        mode=live_drills.LIVE,
+        mode=OuterRef("mode"),
         passed__isnull=False,
         pk__gt=OuterRef("pk"),
     )
-    return Drill.objects.filter(~Exists(ended), mode=live_drills.LIVE, passed=False)
+    return Drill.objects.filter(~Exists(ended), passed=False).exclude(mode=live_drills.DRY)

@@ -5,6 +5,7 @@ from datetime import datetime
 from django.db.models import F, Q
 
 from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from switches.episodes import live_drills
 from switches.report.section_rows import (
     build_section,
     pluralize,
@@ -26,7 +27,7 @@ def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> Re
     total, never = counts["total"], counts["never"]
     failed = {
         drill.switch_id: drill.failure_reason
-        for drill in queries.find_failed_drills().filter(switch__in=rows)
+        for drill in queries.find_failed_drills().filter(switch__in=rows, mode=live_drills.LIVE)
     }
     return build_section(
         "not_rehearsed",

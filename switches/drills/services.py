@@ -38,6 +38,7 @@ def begin_drill(
 ) -> Drill:
     """Start a drill of a switch on the marked instances; mode `dry` only counts them.
 
+    A drill in mode `emergency` passes once somebody engages the switch by an emergency order.
     Raise :class:`InvalidInput` for the global switch. Raise :class:`Conflict` if the switch is
     engaged, ramping or being drilled, or if no instance is marked.
     """
@@ -96,7 +97,7 @@ def create_drill(
         raise Conflict(describe_stopped(episode.state), state=episode.state.value)
     if under_way is not None:
         raise Conflict(f"A drill of {switch.pk} is already running.", drill=under_way.pk)
-    if not DrillMark.objects.exists():
+    if mode != live_drills.EMERGENCY and not DrillMark.objects.exists():
         raise Conflict(HOW_TO_MARK)
     job = control.create_job(
         kind=live_drills.KIND,
@@ -116,6 +117,8 @@ def create_drill(
     transitions.record_audit(
         "drill.begun", switch, drill, actor, now, reason=reason, scheduled=scheduled
     )
+    if mode == live_drills.EMERGENCY:
+        transitions.request_order(switch, drill, reason, actor, now)
     return drill
 
 

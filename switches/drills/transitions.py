@@ -18,6 +18,11 @@ from switches.models.drill import MARKED, WHY
 
 from . import marked_instances
 
+HOW_TO_ORDER = (
+    "Within 15 minutes, engage it with your emergency code on the page /emergency/ of any data"
+    " plane. It is really engaged: release it afterwards."
+)
+
 
 class LockedDrill(NamedTuple):
     """A drill, its switch and the :class:`Publication` row (`head`), all locked for a change."""
@@ -104,7 +109,7 @@ def end_drill(locked: LockedDrill, job: Job, *, passed: bool, actor: Actor, now:
     action = "drill.passed" if passed else "drill.failed"
     reason = drill.failure_reason
     record_audit(action, switch, drill, actor, now, reason=reason, **drill.measurements)
-    if drill.mode != live_drills.LIVE:
+    if drill.mode == live_drills.DRY:
         return
     outbox.announce(
         event=action,
@@ -118,6 +123,20 @@ def end_drill(locked: LockedDrill, job: Job, *, passed: bool, actor: Actor, now:
             by=job.created_by,
             said=describe_outcome(drill),
             drill=drill.pk,
+        ),
+        now=now,
+    )
+
+
+def request_order(switch: Switch, drill: Drill, reason: str, actor: Actor, now: datetime) -> None:
+    """Ask people for the emergency order that an emergency drill waits for."""
+    outbox.announce(
+        event="drill.order_requested",
+        event_key=f"drill:{drill.pk}:order",
+        scope=switch.scope,
+        subject=f"drill:{drill.pk}",
+        facts=message_facts(
+            switch, reason=reason, by=actor.label, said=HOW_TO_ORDER, drill=drill.pk
         ),
         now=now,
     )
@@ -147,6 +166,13 @@ def record_audit(
 def describe_outcome(drill: Drill) -> str:
     if why := drill.failure_reason:
         return why
+    if drill.mode == live_drills.EMERGENCY:
+        order = drill.measured["order"]
+        return (
+            f"{order['by']} ordered it on the data plane {order['plane']}, and it was an ordinary"
+            f" engagement {order['milliseconds']:,} ms later. Release the switch and sign its"
+            " review."
+        )
     measurement = drill.measured.get("look" if drill.mode == live_drills.DRY else "engage", {})
     count = measurement.get("instances", 0)
     if drill.mode == live_drills.DRY:

@@ -10,8 +10,8 @@ from switches.models import Drill, Switch
 from switches.models.drill import WHY
 
 KIND = "drill"
-LIVE, DRY = "live", "dry"
-MODES = (LIVE, DRY)
+LIVE, DRY, EMERGENCY = "live", "dry", "emergency"
+MODES = (LIVE, DRY, EMERGENCY)
 MAX_DURATION = timedelta(minutes=5)
 """Clients end a drill this long after its engage, even if its worker died."""
 

@@ -32,7 +32,7 @@ class DrillSchedule(models.Model):
     """A drill of a switch that repeats every `every_days` days."""
 
     switch = models.OneToOneField(Switch, on_delete=models.PROTECT, related_name="drill_schedule")
-    mode = models.CharField(max_length=4, default="live")
+    mode = models.CharField(max_length=10, default="live")
     every_days = models.PositiveSmallIntegerField()
     next_at = models.DateTimeField()
     reason = models.TextField()
@@ -45,7 +45,7 @@ class DrillSchedule(models.Model):
     class Meta:
         constraints = [
             models.CheckConstraint(
-                condition=Q(mode__in=["dry", "live"]), name="drill_schedule_mode_known"
+                condition=Q(mode__in=["dry", "live", "emergency"]), name="drill_schedule_mode_known"
             ),
             models.CheckConstraint(
                 condition=Q(every_days__gte=1, every_days__lte=365),
@@ -64,6 +64,7 @@ class DrillSchedule(models.Model):
 class Drill(models.Model):
     """A drill of a switch; its state is the state of its job.
 
+    An `emergency` drill waits for an emergency order, and the following concerns only live ones.
     From `engaged_at` to `released_at`, marked instances receive a snapshot in which the switch
     is engaged; clients end the drill by themselves at `ends_by`. `measured` holds the
     measurements by step.
@@ -73,7 +74,7 @@ class Drill(models.Model):
         Job, on_delete=models.PROTECT, primary_key=True, related_name="drill"
     )
     switch = models.ForeignKey(Switch, on_delete=models.PROTECT, related_name="drills")
-    mode = models.CharField(max_length=4)
+    mode = models.CharField(max_length=10)
     scheduled = models.BooleanField(default=False)
     salt = models.CharField(max_length=32)
     ends_by = models.DateTimeField(null=True, blank=True)
@@ -90,7 +91,9 @@ class Drill(models.Model):
             models.UniqueConstraint(
                 fields=["switch"], condition=Q(live=True), name="drill_one_live"
             ),
-            models.CheckConstraint(condition=Q(mode__in=["dry", "live"]), name="drill_mode_known"),
+            models.CheckConstraint(
+                condition=Q(mode__in=["dry", "live", "emergency"]), name="drill_mode_known"
+            ),
         ]
         indexes = [
             models.Index(
