@@ -170,11 +170,13 @@ def is_behind(state: State, query: bytes) -> bool:
     present = current_mark(state)
     if seen.epoch != present.epoch:
         return seen.epoch not in state.left_epochs
-    if seen[1:3] != present[1:3]:
-        return seen[1:3] > present[1:3]
-    if seen.orders == present.orders:
-        return seen.lapsed > present.lapsed
-    return bool(seen.orders) and seen.orders not in state.served_orders
+    if seen.version != present.version:
+        return seen.version > present.version
+    if seen.orders and seen.orders not in state.served_orders:
+        return True
+    if seen.registrations != present.registrations:
+        return seen.registrations > present.registrations
+    return seen.orders == present.orders and seen.lapsed > present.lapsed
 
 
 def answer_error(error: DomainError) -> Response:

@@ -32,6 +32,7 @@ from switches.snapshot import SnapshotEntry
 
 FLAGS, EVENTS = "/ofrep/v1/evaluate/flags", "/ofrep/v1/events"
 EXPORT = order(1, "feature:export")
+WITHDRAWAL = withdrawal(9, 1, "feature:export")
 
 
 def state_of(*orders: Order, entries: tuple[SnapshotEntry, ...] = (), version: int = 17) -> State:
@@ -102,7 +103,7 @@ def test_switch_that_only_an_order_knows_is_a_flag_until_it_is_withdrawn() -> No
 def test_validator_changes_with_the_orders_though_nothing_was_published() -> None:
     state = state_of(entries=(entry("segment:finance", "50"),))
     found = []
-    for news in ([], [EXPORT], [order(2, "feature:search")], [withdrawal(3, 1, "feature:export")]):
+    for news in ([], [EXPORT], [order(2, "feature:search")], [WITHDRAWAL]):
         state.add_orders(news)
         found.append((ofrep.refetch_event(state), etag_of(state, "u1"), etag_of(state, "u2")))
         assert bulk(state, found[-1][1], key="u1", query=make_query(state))[0] == 304
@@ -164,6 +165,12 @@ def test_orders_of_another_plane_are_waited_for_and_those_that_were_served_are_n
     assert ofrep.is_behind(state, make_query(state_of(version=18)))
 
 
+def test_orders_are_waited_for_though_another_switch_was_registered_here() -> None:
+    state, ahead = state_of(), state_of(EXPORT)
+    state.install_known(len(KNOWN) + 1, frozenset({*KNOWN, "segment:retail"}))
+    assert ofrep.is_behind(state, make_query(ahead))
+
+
 def test_refetch_is_held_until_the_order_arrives() -> None:
     served = plane()
     ordered = plane()
@@ -192,7 +199,7 @@ def test_events_name_each_new_set_of_orders() -> None:
         async with Exchange(Application(served), EVENTS, headers) as stream:
             await stream.receive_status()
             await stream.part()  # The reconnection time.
-            for news in (EXPORT, withdrawal(2, 1, "feature:export")):
+            for news in (EXPORT, WITHDRAWAL):
                 served.state.add_orders([news])
                 found.append((await stream.part()).decode().splitlines()[0])
                 assert found[-1] == f"id: {ofrep.current_mark(served.state)}"
@@ -207,7 +214,7 @@ def test_check_obeys_an_order_and_its_withdrawal() -> None:
 
     served.state.add_orders([EXPORT])
     blocked = ask(served, "POST", CHECK, BEARER, content=question).json()
-    served.state.add_orders([withdrawal(2, 1, "feature:export")])
+    served.state.add_orders([WITHDRAWAL])
     allowed = ask(served, "POST", CHECK, BEARER, content=question).json()
 
     reason = "OpenAI 5xx on completions"
