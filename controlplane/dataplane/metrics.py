@@ -55,6 +55,7 @@ def process_metrics(state: State) -> Iterator[Metric]:
     refused.add_metric([worker], state.ledger.refused_sli)
     yield refused
     yield from _exchange_metrics(state, worker)
+    yield from _order_metrics(state, worker)
 
 
 def _exchange_metrics(state: State, worker: str) -> Iterator[Metric]:
@@ -82,6 +83,32 @@ def _exchange_metrics(state: State, worker: str) -> Iterator[Metric]:
     )
     received.add_metric([worker], state.orders_received)
     yield received
+
+
+def _order_metrics(state: State, worker: str) -> Iterator[Metric]:
+    opened = GaugeMetricFamily(
+        "switchgear_emergency_orders_open",
+        "Emergency orders that block a switch in this process and are not closed yet.",
+        labels=["worker"],
+    )
+    opened.add_metric([worker], len(state.orders.open))
+    yield opened
+    answers = CounterMetricFamily(
+        "switchgear_emergency_order_answers",
+        "Answers to emergency orders and withdrawals; 201 for accepted ones.",
+        labels=["code", "worker"],
+    )
+    for code, times in sorted(state.order_answers.items()):
+        answers.add_metric([str(code), worker], times)
+    yield answers
+    checks = CounterMetricFamily(
+        "switchgear_emergency_code_checks",
+        "Checks of emergency codes: correct, wrong, or limited after too many wrong ones.",
+        labels=["result", "worker"],
+    )
+    for result in ("correct", "wrong", "limited"):
+        checks.add_metric([result, worker], state.code_checks[result])
+    yield checks
 
 
 class StateCollector:

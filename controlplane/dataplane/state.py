@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from uuid import UUID
 
-from controlplane.core.degradation_levels import READ_ONLY, Cause
+from controlplane.core.degradation_levels import CRITICAL, READ_ONLY, Cause
 from controlplane.dataplane.histograms import Histogram
 from switches.emergency.orders import Order
 
@@ -93,6 +93,10 @@ class State:
         self.used_tokens: set[int] = set()
         self.answered = Counter[int]()
         """Number of requests with a required scope, by status, since the process started."""
+        self.order_answers = Counter[int]()
+        """Number of requests to accept an emergency order, by status of the answer."""
+        self.code_checks = Counter[str]()
+        """Number of checks of emergency codes, by result: `correct`, `wrong` or `limited`."""
         self.answer_seconds = defaultdict[str, Histogram](lambda: Histogram(ANSWER_SECONDS))
         """Duration of requests that were not held, by name of the handler."""
         self.served_seconds = Histogram(PROPAGATION_SECONDS)
@@ -180,10 +184,11 @@ class State:
     def own_causes(self) -> tuple[Cause, ...]:
         """Return this process's own degradation causes.
 
-        These are a disk problem, a read-only database, and unreachable data planes.
+        These are open emergency orders, a disk problem, a read-only database, and unreachable data
+        planes.
         """
         read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
-        causes = (read_only, self.disk, self.peers)
+        causes = (read_only, self.disk, self.peers, describe_open_orders(len(self.orders.open)))
         return tuple(cause for cause in causes if cause is not None)
 
     def is_lagging(self, head: DatabaseHead) -> bool:
@@ -315,6 +320,25 @@ class State:
 
     def set_redis_reachable(self, is_reachable: bool) -> None:
         self.redis_reachable = is_reachable
+
+
+def describe_open_orders(number: int) -> Cause | None:
+    """Return the degradation of `number` open emergency orders; None without any."""
+    if not number:
+        return None
+    text = (
+        "1 emergency order blocks its switch, and the console has not taken it over yet."
+        if number == 1
+        else f"{number:,} emergency orders block their switches, and the console has not taken them"
+        " over yet."
+    )
+    return Cause(
+        CRITICAL,
+        "emergency orders",
+        text,
+        fails=("Calls that these switches block",),
+        works=("Withdrawing emergency orders on data planes",),
+    )
 
 
 def _is_engaged(copy: Copy | None, switch: str) -> bool:

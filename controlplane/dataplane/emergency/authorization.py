@@ -111,7 +111,12 @@ class Authorizer:
             raise not_loaded("Emergency codes can't be checked yet")
         name = unicodedata.normalize("NFKC", name[: MAX_NAME_LENGTH + 1])
         keys = ("name", name.casefold()), ("network", network)
-        tried_at = self._limiter.begin(*keys)
+        checks = self._state.code_checks
+        try:
+            tried_at = self._limiter.begin(*keys)
+        except TooManyRequests:
+            checks["limited"] += 1
+            raise
         known = self._state.codes.get(name)
         try:
             is_correct = await self._compare(code, known or _UNKNOWN)
@@ -119,8 +124,10 @@ class Authorizer:
             self._limiter.forgive(tried_at, *keys)
             raise
         if known is None or not is_correct:
+            checks["wrong"] += 1
             raise Unauthenticated("The user name or the emergency code is wrong.")
         self._limiter.forgive(tried_at, *keys)
+        checks["correct"] += 1
         return Orderer("user", name, known.user_id)
 
     async def _compare(self, code: str, known: CodeHash) -> bool:

@@ -9,7 +9,7 @@ from switches.emergency.orders import order_document
 
 from .authorization import SCOPE, Authorizer
 from .order_list import build_page
-from .service import EmergencyOrders
+from .service import ACCEPTED, EmergencyOrders
 
 READING_SCOPES = ("switches:read", SCOPE)
 
@@ -39,4 +39,4 @@ class EmergencyEndpoints:
             "accepted_by": accepted.accepted_by,
             "planes": accepted.planes,
         }
-        return responses.answer_json(201, content, responses.NO_STORE)
+        return responses.answer_json(ACCEPTED, content, responses.NO_STORE)

@@ -13,7 +13,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unavailable
+from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound, Unavailable
 from controlplane.core.http.parameters import MAX_NAMED, build_unknown_message
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
@@ -29,6 +29,7 @@ from switches.emergency.orders import (
     plan_withdrawal,
 )
 
+ACCEPTED = 201
 MAX_OPEN = 5000
 KEPT = timedelta(days=30)
 """Time for which closed orders are kept, in case an older backup of the database is restored."""
@@ -151,6 +152,16 @@ class EmergencyOrders:
         :class:`Conflict` if the id was given to another request, the order to withdraw has left the
         data planes, or too many orders are open; :class:`Unavailable` if nobody can store it.
         """
+        answers = self._state.order_answers
+        try:
+            accepted = await self._accept_request(request, by)
+        except DomainError as error:
+            answers[error.status] += 1
+            raise
+        answers[ACCEPTED] += 1
+        return accepted
+
+    async def _accept_request(self, request: Mapping[str, Any], by: Orderer) -> Acceptance:
         order = self._plan(request, by)
         orders = self._state.orders
         known = orders.orders.get(order.id)

@@ -15,6 +15,7 @@ from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.copies import read_policies
 from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.served import BEARER, REPORTER, ask, credential, plane
+from controlplane.dataplane.tests.test_order_set import order, withdrawal
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,22 @@ def test_a_database_that_is_away_is_an_emergency_with_its_cause() -> None:
 
     assert (response.json()["level"], response.json()["name"]) == (3, "emergency")
     assert "PostgreSQL" in response.json()["causes"][0]
+
+
+def test_an_open_emergency_order_is_a_cause_until_it_is_withdrawn() -> None:
+    served = plane()
+    served.state.database_reachable = True
+    served.state.add_orders([order(1)])
+
+    present = ask(served, "GET", "/api/v1/degradation", BEARER).json()
+    page = ask(served, "GET", "/").text
+    served.state.add_orders([withdrawal(2, 1)])
+    after = ask(served, "GET", "/api/v1/degradation", BEARER).json()
+
+    assert (present["level"], len(present["causes"])) == (2, 1)
+    assert present["causes"][0].startswith("1 emergency order blocks its switch")
+    assert "1 emergency order blocks its switch" in page
+    assert after["level"] == 0
 
 
 def test_a_token_that_reads_breakers_may_ask_too_and_one_that_reports_may_not() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import os
 import time
 import unicodedata
 from pathlib import Path
@@ -15,6 +16,7 @@ from controlplane.dataplane.application import Application
 from controlplane.dataplane.emergency import authorization
 from controlplane.dataplane.emergency.authorization import FailureLimiter
 from controlplane.dataplane.memory.credentials import CodeHash
+from controlplane.dataplane.metrics import process_metrics
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.tests.served import BEARER, READER
 
@@ -191,6 +193,25 @@ def test_no_log_has_a_code(tmp_path: Path) -> None:
     assert logs
     assert "ABCDE" not in repr(logs)
     assert "Basic" not in repr(logs)
+
+
+def test_orders_and_checks_of_codes_are_counted(tmp_path: Path) -> None:
+    served = plane_with_code(tmp_path)
+    send(served, basic(KIM, CODE))
+    for _ in range(6):
+        send(served, basic(KIM, OTHER_CODE))
+
+    samples = {
+        (sample.name, *sorted({*sample.labels.values()} - {str(os.getpid())})): sample.value
+        for family in process_metrics(served.state)
+        for sample in family.samples
+    }
+
+    assert samples["switchgear_emergency_orders_open",] == 1
+    assert samples["switchgear_emergency_order_answers_total", "201"] == 1
+    checks = "switchgear_emergency_code_checks_total"
+    results = ("correct", "wrong", "limited")
+    assert [samples[checks, result] for result in results] == [1, 5, 1]
 
 
 @pytest.mark.parametrize(
