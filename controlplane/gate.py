@@ -43,7 +43,10 @@ DEADLINE_SECONDS = 8.0
 LOAD_SECONDS = 25.0
 """Deadline of loads and comparisons of the whole configuration."""
 RETRY_AFTER_SECONDS = 3
-_AWAY = "The database does not respond. Nothing changed; try again in a moment."
+_AWAY = (
+    "The database does not respond. Nothing changed; try again in a moment. To stop something now,"
+    " use /emergency/."
+)
 REFUSAL_SECONDS = 0.5
 UNREAD_SECONDS = 20.0
 """Longest wait for a client to read a part of a response."""

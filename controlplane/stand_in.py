@@ -26,7 +26,10 @@ from controlplane.documentation.serving import DocumentationSite
 from controlplane.supervisor.lifeline import die_with_parent
 
 RETRY_AFTER_SECONDS = 2
-_STARTING = "The console is starting. Nothing changed; repeat the request in a moment."
+_STARTING = (
+    "The console is starting. Nothing changed; repeat the request in a moment. To stop something"
+    " now, use /emergency/."
+)
 _NO_SITE = """<!doctype html>
 <html lang="en">
 <head>

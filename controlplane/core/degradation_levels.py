@@ -32,9 +32,14 @@ class Cause:
 POSTGRESQL = Cause(
     EMERGENCY,
     "postgresql",
-    "PostgreSQL does not respond: switches stay as published, changes are rejected.",
-    fails=("Engaging and releasing", "Every page but this one", "Approvals, audit and reports"),
+    "PostgreSQL does not respond: switches stay as published, the console rejects changes.",
+    fails=(
+        "Engaging and releasing in the console",
+        "Every page but this one",
+        "Approvals, audit and reports",
+    ),
     works=(
+        "Engaging with an emergency code, on the page /emergency/",
         "Snapshots, streams and checks from the last copy",
         "Policies and overrides, as last received",
     ),
@@ -42,9 +47,18 @@ POSTGRESQL = Cause(
 READ_ONLY = Cause(
     EMERGENCY,
     "postgresql",
-    "PostgreSQL is read-only, perhaps a standby: switches stay as published, changes are rejected.",
-    fails=("Engaging and releasing", "Expiry, ramps and messages", "Reports of services"),
-    works=("Snapshots, streams and checks", "Read-only pages"),
+    "PostgreSQL is read-only, perhaps a standby: switches stay as published, the console rejects"
+    " changes.",
+    fails=(
+        "Engaging and releasing in the console",
+        "Expiry, ramps and messages",
+        "Reports of services",
+    ),
+    works=(
+        "Engaging with an emergency code, on the page /emergency/",
+        "Snapshots, streams and checks",
+        "Read-only pages",
+    ),
 )
 READ_ONLY_SQL = "(current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery())"
 """SQL condition: the server or the session rejects all changes."""

@@ -22,6 +22,8 @@ class Config:
     `plane` names this data plane in emergency orders, and `data_planes` are the base URLs of all.
     Orders are signed with the first of `order_keys`; signatures by the others are accepted too.
     Addresses in `X-Forwarded-For` are believed from `trusted_proxies`.
+    The emergency page shows `environment_name`, times of `time_zone`, and a link to the console at
+    `public_url`.
     """
 
     database_url: str
@@ -36,6 +38,9 @@ class Config:
     data_planes: tuple[str, ...] = ()
     order_keys: tuple[bytes, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    environment_name: str = ""
+    public_url: str = ""
+    time_zone: str = "UTC"
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
     usage_seconds: float = 30.0
@@ -57,4 +62,7 @@ def from_environment() -> Config:
         data_planes=variables.data_planes,
         order_keys=tuple(map(order_key, (variables.secret_key, *variables.secret_key_fallbacks))),
         trusted_proxies=variables.trusted_proxies,
+        environment_name=variables.name,
+        public_url=variables.public_url,
+        time_zone=variables.time_zone,
     )

@@ -24,6 +24,7 @@ from .emergency.folder import watch_folder
 from .emergency.handlers import EmergencyEndpoints
 from .emergency.peers import Peers
 from .emergency.redis_channel import RedisChannel
+from .emergency.page.endpoint import EmergencyPage
 from .emergency.service import EmergencyOrders
 from .sync import disk_watch
 from .sync.config_follower import ConfigFollower
@@ -45,6 +46,7 @@ class Plane:
         self.authorizer = Authorizer(self.state)
         self.emergency_endpoints = EmergencyEndpoints(self.emergency_orders, self.authorizer)
         self.peers = Peers(self.state, self.emergency_orders)
+        self.emergency_page = EmergencyPage(self.emergency_orders, self.authorizer)
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config) -> None:
@@ -64,8 +66,7 @@ class Plane:
             gc.set_threshold(20_000, 20, 100)
         keeper = SnapshotKeeper(config, state, self.emergency_orders.forget_old)
         await keeper.restore()
-        self.authorizer.trusted_proxies = config.trusted_proxies
-        self.emergency_orders.configure(config)
+        self.configure(config)
         await self.emergency_orders.restore()
         follower = ConfigFollower(config, state)
         refresher = Refresher(config, state, follower, keeper)
@@ -104,6 +105,12 @@ class Plane:
 
         orders.share, orders.count_planes = share, peers.count_planes
         return peers.run(), channel.run(), watch_folder(orders)
+
+    def configure(self, config: Config) -> None:
+        """Configure what takes emergency orders."""
+        self.authorizer.trusted_proxies = config.trusted_proxies
+        self.emergency_orders.configure(config)
+        self.emergency_page.configure(config)
 
     async def stop(self) -> None:
         """Cancel the tasks; the served snapshot stays, so that open requests are answered."""

@@ -9,6 +9,7 @@ from controlplane.dataplane.state import State
 
 from . import handlers
 from .emergency import order_list
+from .emergency.page.frame import PATH
 from .plane import Plane
 from .serving import held_requests, ofrep, responses
 from .serving.call import Call
@@ -103,13 +104,17 @@ Routes = dict[str, Endpoint]
 
 def build_routes(plane: Plane) -> Routes:
     """Return all paths of the data plane `plane` with their endpoints."""
-    emergency = plane.emergency_endpoints
+    emergency, page = plane.emergency_endpoints, plane.emergency_page
     return {
         **ROUTES,
         "/api/v1/emergency/orders": Endpoint(
             (*_READING, "POST"), emergency.emergency_orders, parameters=order_list.PARAMETERS
         ),
         EXCHANGE: Endpoint(("POST",), plane.peers.emergency_exchange, parameters=()),
+        PATH: Endpoint(
+            (*_READING, "POST"), page.emergency_page, reads_body=True, refusal=page.refuse
+        ),
+        PATH.removesuffix("/"): Endpoint((*_READING, "POST"), page.redirect, refusal=page.refuse),
     }
 
 

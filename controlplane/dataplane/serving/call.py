@@ -108,7 +108,9 @@ class Call:
         ]
         if status != 304:  # The caller's cached response has them.
             # Browsers don't render JSON, and headers are costly for a poll.
-            all_headers += (NOSNIFF,) if JSON in headers else BROWSER_HEADERS
+            present = {name for name, _ in headers}  # A page may have a policy of its own.
+            more = (NOSNIFF,) if JSON in headers else BROWSER_HEADERS
+            all_headers += [header for header in more if header[0] not in present]
         return {"type": "http.response.start", "status": status, "headers": all_headers}
 
     async def send_part(self, body: bytes) -> None:

@@ -17,7 +17,9 @@ _PAGE = """<!doctype html>
 </head>
 <body>
 <h1>Switchgear data plane</h1>
-<p>This process serves switch states from memory. It has no console and can't change anything.</p>
+<p>This process serves switch states from memory. It has no console.</p>
+<p><a href="/emergency/"><strong>Stop something now</strong></a> with your user name and emergency
+code: it needs neither PostgreSQL nor Redis nor the console.</p>
 <p><strong>{status}</strong></p>
 <h2>Level {level}: {name}</h2>
 {causes}
@@ -28,12 +30,12 @@ _PAGE = """<!doctype html>
 Without: <code>GET /health/ready/data</code>.
 Engaged switches keep blocking, and released ones allow traffic, even while PostgreSQL and Redis
 are down.</p>
-<h2>To stop something</h2>
-<p>Use the console. If it does not respond, on its server:</p>
+<h2>To stop something without an emergency code</h2>
+<p>Use the console. If it does not respond but PostgreSQL does, on its server:</p>
 <pre>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</pre>
-<p>That needs PostgreSQL. Until it is back, stop traffic at its entry: scale the service to
-zero, close its route, or set its own switch. To stop a service that uses the client library,
-set <code>SWITCHGEAR_FORCE_ENGAGED=segment:KEY</code> in its environment and restart it.</p>
+<p>Otherwise stop traffic at its entry: scale the service to zero, close its route, or set its own
+switch. To stop a service that uses the client library, set
+<code>SWITCHGEAR_FORCE_ENGAGED=segment:KEY</code> in its environment and restart it.</p>
 </body>
 </html>
 """

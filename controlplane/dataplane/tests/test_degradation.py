@@ -47,6 +47,7 @@ def test_a_database_that_is_away_is_an_emergency_with_its_cause() -> None:
 
     assert (response.json()["level"], response.json()["name"]) == (3, "emergency")
     assert "PostgreSQL" in response.json()["causes"][0]
+    assert any("/emergency/" in work for work in response.json()["effects"][0]["works"])
 
 
 def test_an_open_emergency_order_is_a_cause_until_it_is_withdrawn() -> None:
@@ -86,6 +87,8 @@ def test_the_page_of_a_plane_alone_says_what_works_and_how_fresh_it_is() -> None
     assert response.status_code == 200
     assert "confirmed 90 seconds ago" in response.text
     assert "killswitch engage" in response.text
+    assert '<a href="/emergency/"><strong>Stop something now</strong></a>' in response.text
+    assert "can't change" not in response.text
     assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
 

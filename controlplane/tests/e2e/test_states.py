@@ -67,6 +67,8 @@ def test_without_postgresql_a_page_says_what_still_works(far, console):
     expect(page.get_by_role("heading", name="The console is read-only")).to_be_visible()
     expect(page.get_by_text("Still works: services keep polling")).to_be_visible()
     expect(page.get_by_text("killswitch engage")).to_be_visible()
+    stop = page.get_by_role("link", name="Stop something now")
+    expect(stop).to_have_attribute("href", "/emergency/")
     assert faults_of(page) == ""
 
     console.database.mend()
