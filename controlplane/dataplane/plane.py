@@ -22,9 +22,9 @@ from .emergency.authorization import Authorizer
 from .emergency.database_writer import DatabaseWriter
 from .emergency.folder import watch_folder
 from .emergency.handlers import EmergencyEndpoints
+from .emergency.page.endpoint import EmergencyPage
 from .emergency.peers import Peers
 from .emergency.redis_channel import RedisChannel
-from .emergency.page.endpoint import EmergencyPage
 from .emergency.service import EmergencyOrders
 from .sync import disk_watch
 from .sync.config_follower import ConfigFollower

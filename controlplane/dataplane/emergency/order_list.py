@@ -1,7 +1,7 @@
 """The list of emergency orders: who holds and who applies them, as JSON in pages."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 
@@ -38,10 +38,8 @@ def list_orders(state: State, service: EmergencyOrders) -> Iterator[dict[str, An
     `planes` hold the order on disk. `applied` counts the instances that this process has heard of
     lately, `of`, and those among them that apply the order, `by`.
     """
-    orders, buffer = state.orders, state.ledger.presence_buffer
-    if state.copy is not None:
-        buffer.applied_orders.add_served(state.copy)
-    applied, instances = buffer.count_applied(state.wall() - INSTANCE_CADENCE)
+    orders = state.orders
+    applied, instances = count_applied(state)
     engages = [order for order in orders.unclosed.values() if order.withdraws is None]
     for order in sorted(engages, key=lambda order: order.precedence, reverse=True):
         withdrawal = orders.withdrawn.get(order.id)
@@ -52,6 +50,14 @@ def list_orders(state: State, service: EmergencyOrders) -> Iterator[dict[str, An
             "applied": {"by": applied[str(order.id)], "of": instances},
             "withdrawal": None if withdrawal is None else _describe(withdrawal, service),
         }
+
+
+def count_applied(state: State) -> tuple[Mapping[str, int], int]:
+    """Return how many instances apply each order, by its id, and how many were heard of lately."""
+    buffer = state.ledger.presence_buffer
+    if state.copy is not None:
+        buffer.applied_orders.add_served(state.copy)
+    return buffer.count_applied(state.wall() - INSTANCE_CADENCE)
 
 
 def _describe(withdrawal: Order, service: EmergencyOrders) -> dict[str, Any]:

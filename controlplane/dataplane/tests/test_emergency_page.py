@@ -362,6 +362,24 @@ def test_code_shows_reasons_people_and_planes(served: Plane) -> None:
     assert "Close this tab when you are done" in said
 
 
+def test_effect_counts_the_instances_that_apply_an_order(served: Plane) -> None:
+    engage(served)
+    unseen = text(post(served, action="show", **WHO))
+    assert "No instance has polled this data plane lately" in unseen
+
+    applied = served.state.copy
+    assert applied is not None
+    mark = applied.epoch + b".17" + applied.suffix
+    buffer = served.state.ledger.presence_buffer
+    post(served, action="show", **WHO)  # From now on the suffix is known.
+    buffer.record_presence(b"core/a", mark, applied)
+    buffer.record_presence(b"core/b", applied.epoch + b".17", applied)
+
+    said = text(post(served, action="show", **WHO))
+
+    assert "Applied by 1 of 2 instances seen by this data plane." in said
+
+
 def test_wrong_code_shows_no_details(served: Plane) -> None:
     engage(served, reason="Acme was billed twice")
 

@@ -1,6 +1,7 @@
 """Request handler of the emergency page."""
 
 from datetime import timedelta
+from functools import cache, partial
 from urllib.parse import urlsplit
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -13,6 +14,7 @@ from controlplane.core.errors import (
     Unauthenticated,
 )
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.emergency import order_list
 from controlplane.dataplane.emergency.authorization import Authorizer
 from controlplane.dataplane.emergency.service import EmergencyOrders
 from controlplane.dataplane.memory.credentials import Headers
@@ -126,13 +128,20 @@ class EmergencyPage:
 
     def _read_facts(self, state: State) -> PageFacts:
         service = self._service
+        # Only if it is shown: it looks at each instance.
+        effect = cache(partial(order_list.count_applied, state))
+
+        def count_applied(order_id: UUID) -> tuple[int, int]:
+            applied, instances = effect()
+            return applied.get(str(order_id), 0), instances
+
         return read_facts(
             state,
             self._installation,
             service.plane,
             service.count_planes(),
             service.holders,
-            lambda _order_id: (0, 0),
+            count_applied,
         )
 
 
