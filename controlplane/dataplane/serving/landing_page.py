@@ -31,8 +31,8 @@ Without: <code>GET /health/ready/data</code>.
 Engaged switches keep blocking, and released ones allow traffic, even while PostgreSQL and Redis
 are down.</p>
 <h2>To stop something without an emergency code</h2>
-<p>Use the console. If it does not respond but PostgreSQL does, on its server:</p>
-<pre>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</pre>
+<p>Use the console. If it does not respond but PostgreSQL does, on its server:
+<code>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</code></p>
 <p>Otherwise stop traffic at its entry: scale the service to zero, close its route, or set its own
 switch. To stop a service that uses the client library, set
 <code>SWITCHGEAR_FORCE_ENGAGED=segment:KEY</code> in its environment and restart it.</p>
