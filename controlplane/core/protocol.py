@@ -14,6 +14,7 @@ MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
 MAX_EXCHANGE_BODY_BYTES = 4 * 1024 * 1024  # a listing of all emergency orders, and a page of them
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
+EMERGENCY_PAGE = "/emergency/"
 EXCHANGE = "/api/v1/emergency/exchange"
 _MAX_BYTES_BY_PATH = {
     "/api/v1/configuration": MAX_CONFIGURATION_BODY_BYTES,

@@ -4,12 +4,11 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from controlplane.core.errors import DomainError
-from controlplane.core.protocol import EXCHANGE
+from controlplane.core.protocol import EMERGENCY_PAGE, EXCHANGE
 from controlplane.dataplane.state import State
 
 from . import handlers
 from .emergency import order_list
-from .emergency.page.frame import PATH
 from .plane import Plane
 from .serving import held_requests, ofrep, responses
 from .serving.call import Call
@@ -111,10 +110,12 @@ def build_routes(plane: Plane) -> Routes:
             (*_READING, "POST"), emergency.emergency_orders, parameters=order_list.PARAMETERS
         ),
         EXCHANGE: Endpoint(("POST",), plane.peers.emergency_exchange, parameters=()),
-        PATH: Endpoint(
+        EMERGENCY_PAGE: Endpoint(
             (*_READING, "POST"), page.emergency_page, reads_body=True, refusal=page.refuse
         ),
-        PATH.removesuffix("/"): Endpoint((*_READING, "POST"), page.redirect, refusal=page.refuse),
+        EMERGENCY_PAGE.removesuffix("/"): Endpoint(
+            (*_READING, "POST"), page.redirect, refusal=page.refuse
+        ),
     }
 
 

@@ -8,6 +8,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from controlplane.core.console_urls import DOCUMENTATION_PATH
+from controlplane.core.protocol import EMERGENCY_PAGE
 
 register = template.Library()
 
@@ -32,6 +33,12 @@ def current(context: dict[str, Any], section: str) -> SafeString | str:
 def documentation_url(page: str = "") -> str:
     """Return the path of a page of the documentation, such as `recover/`; it has no URL pattern."""
     return f"{DOCUMENTATION_PATH}{page}"
+
+
+@register.simple_tag
+def emergency_url() -> str:
+    """Return the path of the emergency page, which the data plane serves; it has no URL pattern."""
+    return EMERGENCY_PAGE
 
 
 @register.simple_tag

@@ -13,6 +13,7 @@ from controlplane.core.errors import (
     TooManyRequests,
     Unauthenticated,
 )
+from controlplane.core.protocol import EMERGENCY_PAGE
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.emergency import order_list
 from controlplane.dataplane.emergency.authorization import Authorizer
@@ -27,7 +28,7 @@ from switches.scopes import GLOBAL_ID
 
 from .facts import Installation, PageFacts, read_facts
 from .form import SHOW, AmbiguousSwitch, PageForm, parse_form
-from .frame import PATH, POLICY, count, render_error
+from .frame import POLICY, count, render_error
 from .grants import Grant, make_grant, read_grant
 from .outcome import render_outcome
 from .start import list_confirmations, render_confirmation, render_start
@@ -70,7 +71,7 @@ class EmergencyPage:
         return await self._order(state, form, grant)
 
     async def redirect(self, _state: State, call: Call) -> Response:
-        return responses.answer_redirect(PATH, call.scope["query_string"])
+        return responses.answer_redirect(EMERGENCY_PAGE, call.scope["query_string"])
 
     def refuse(self, error: DomainError) -> Response:
         """Return a page for a request that no form of the page sends."""

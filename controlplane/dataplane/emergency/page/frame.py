@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
+from controlplane.core.protocol import EMERGENCY_PAGE
+
 from .facts import Installation
 from .markup import EMPTY, Markup, fill, join
-
-PATH = "/emergency/"
 
 _STYLE = Markup((Path(__file__).parent / "style.css").read_text(encoding="utf-8"))
 _STYLE_HASH = b64encode(sha256(_STYLE.encode()).digest()).decode()
@@ -68,7 +68,7 @@ def render_page(title: str, installation: Installation, content: Iterable[Markup
 
 def render_error(title: str, detail: str, installation: Installation) -> str:
     """Return a page for a request that no form of the page sends."""
-    content = fill(_ERROR, title=title, detail=detail, path=PATH)
+    content = fill(_ERROR, title=title, detail=detail, path=EMERGENCY_PAGE)
     return render_page(title, installation, [content])
 
 
@@ -77,7 +77,7 @@ def render_form(hidden: Mapping[str, str], fields: Markup) -> Markup:
         fill('<input type="hidden" name="{name}" value="{value}">', name=name, value=value)
         for name, value in hidden.items()
     )
-    return fill(_FORM, path=PATH, hidden=join(inputs), fields=fields)
+    return fill(_FORM, path=EMERGENCY_PAGE, hidden=join(inputs), fields=fields)
 
 
 def render_choice(

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 from controlplane.core import durations
+from controlplane.core.protocol import EMERGENCY_PAGE
 from switches.emergency.orders import ENGAGE, WITHDRAW
 from switches.scopes import GLOBAL_ID
 
@@ -11,7 +12,6 @@ from .facts import PageFacts
 from .fields import render_engage_form
 from .form import EMPTY_FORM, SHOW, PageForm
 from .frame import (
-    PATH,
     count,
     mark_invalid,
     render_form,
@@ -103,7 +103,7 @@ def render_confirmation(
         words=join(words, " or "),
         invalid=mark_invalid(problems, "confirm"),
         problems=render_problems(problems, "confirm"),
-        path=PATH,
+        path=EMERGENCY_PAGE,
     )
     hidden = {
         "action": ENGAGE,
