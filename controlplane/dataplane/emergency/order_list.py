@@ -1,55 +1,51 @@
-"""The list of emergency orders: who holds and who applies them, as JSON in pages."""
+"""The list of emergency orders, with the planes that hold and the instances that apply them."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlencode
+from uuid import UUID
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.freshness import INSTANCE_CADENCE
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.serving.call import Call
 from controlplane.dataplane.state import State
-from switches.emergency.orders import Order, order_document
+from controlplane.dataplane.storage.order_journal import OrderJournal
+from controlplane.dataplane.storage.snapshot_file import SnapshotDisk
+from switches.emergency.orders import order_document
 
 from .service import EmergencyOrders
 
 PARAMETERS = ("limit", "offset")
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
+ALL = slice(None)
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def build_page(state: State, service: EmergencyOrders, call: Call) -> dict[str, Any]:
-    """Return a page of :func:`list_orders` as `{"next", "previous", "results"}`."""
-    query = parse_qs(call.scope["query_string"].decode("latin-1"))
-    limit = min(max(1, _read_number(query, "limit", DEFAULT_LIMIT)), MAX_LIMIT)
-    offset = _read_number(query, "offset", 0)
-    results = [*list_orders(state, service)]
-    has_more = offset + limit < len(results)
-    return {
-        "next": _build_url(call, limit, offset + limit) if has_more else None,
-        "previous": _build_url(call, limit, max(0, offset - limit)) if offset else None,
-        "results": results[offset : offset + limit],
-    }
-
-
-def list_orders(state: State, service: EmergencyOrders) -> Iterator[dict[str, Any]]:
-    """Yield the documents of the open and the withdrawn orders, the latest first.
+    """Return a page of open and withdrawn orders as `{"next", "previous", "results"}`.
 
     `planes` hold the order on disk. `applied` counts the instances that this process has heard of
     lately, `of`, and those among them that apply the order, `by`.
     """
-    orders = state.orders
+    query = parse_qs(call.scope["query_string"].decode("latin-1"))
+    limit = min(max(1, _read_number(query, "limit", DEFAULT_LIMIT)), MAX_LIMIT)
+    offset = _read_number(query, "offset", 0)
     applied, instances = count_applied(state)
-    engages = [order for order in orders.unclosed.values() if order.withdraws is None]
-    for order in sorted(engages, key=lambda order: order.precedence, reverse=True):
-        withdrawal = orders.withdrawn.get(order.id)
-        yield {
-            **order_document(order),
-            "state": "open" if withdrawal is None else "withdrawn",
-            "planes": sorted(service.holders(order.id)),
-            "applied": {"by": applied[str(order.id)], "of": instances},
-            "withdrawal": None if withdrawal is None else _describe(withdrawal, service),
-        }
+    results = list_documents(state.orders, slice(offset, offset + limit))
+    for document in results:
+        document["planes"] = sorted(service.holders(UUID(document["id"])))
+        document["applied"] = {"by": applied.get(document["id"], 0), "of": instances}
+        if (withdrawal := document["withdrawal"]) is not None:
+            withdrawal["planes"] = sorted(service.holders(UUID(withdrawal["id"])))
+    has_more = offset + limit < len(state.orders.listed)
+    return {
+        "next": _build_url(call, limit, offset + limit) if has_more else None,
+        "previous": _build_url(call, limit, max(0, offset - limit)) if offset else None,
+        "results": results,
+    }
 
 
 def count_applied(state: State) -> tuple[Mapping[str, int], int]:
@@ -60,8 +56,31 @@ def count_applied(state: State) -> tuple[Mapping[str, int], int]:
     return buffer.count_applied(state.wall() - INSTANCE_CADENCE)
 
 
-def _describe(withdrawal: Order, service: EmergencyOrders) -> dict[str, Any]:
-    return {**order_document(withdrawal), "planes": sorted(service.holders(withdrawal.id))}
+def list_documents(orders: OrderSet, page: slice = ALL) -> list[dict[str, Any]]:
+    """Return the documents of a page of the open and the withdrawn orders, the latest first."""
+    documents = []
+    for order in orders.listed[page]:
+        withdrawal = orders.withdrawn.get(order.id)
+        document = {
+            **order_document(order),
+            "state": "open" if withdrawal is None else "withdrawn",
+            "withdrawal": None if withdrawal is None else order_document(withdrawal),
+        }
+        documents.append(document)
+    return documents
+
+
+def read_orders(config: Config) -> OrderSet:
+    """Return the orders on disk, with those that the database has closed. Blocking.
+
+    Raise OSError if the folder can't be read.
+    """
+    if config.folder is None:
+        return OrderSet()
+    disk = SnapshotDisk(config.folder, config.signing_key, older_keys=config.older_keys)
+    saved = disk.read()
+    orders = OrderSet() if saved is None else OrderSet(closed=saved.closed, settled=saved.settled)
+    return orders.add(OrderJournal(config.folder, config.order_keys).load())
 
 
 def _read_number(query: dict[str, list[str]], name: str, default: int) -> int:

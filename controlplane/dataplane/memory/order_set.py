@@ -4,7 +4,7 @@ Orders and withdrawals are only ever added, and a withdrawal wins, so that the o
 not matter. Only the database closes orders: a peer that lies can't release a switch.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -98,6 +98,12 @@ class OrderSet:
             for key, order in self.orders.items()
             if key not in self.closed and key not in self.settled
         }
+
+    @cached_property
+    def listed(self) -> Sequence[Order]:
+        """The orders that are open or withdrawn and not closed, the latest first."""
+        engages = (order for order in self.unclosed.values() if order.action == ENGAGE)
+        return sorted(engages, key=_precedence, reverse=True)
 
     @cached_property
     def digest(self) -> str:

@@ -60,13 +60,18 @@ class SnapshotDisk(SignedFiles[SavedState]):
                 path.unlink(missing_ok=True)
 
     def load(self) -> SavedState | None:
+        """Return what :meth:`read` returns, and remove drafts of killed processes."""
+        saved = self.read()
+        for draft in () if saved is None else self._folder.glob(f"{_DRAFT}*"):
+            with contextlib.suppress(OSError):
+                draft.unlink()
+        return saved
+
+    def read(self) -> SavedState | None:
         """Return the saved state, updated by newer snapshot files; None without a valid state."""
         saved = super().load()
         if saved is None:
             return None
-        for draft in self._folder.glob(f"{_DRAFT}*"):  # Left by killed processes.
-            with contextlib.suppress(OSError):
-                draft.unlink()
         for epoch, version, path in self._latest():
             if epoch == str(saved.publication.epoch) and version <= saved.publication.version:
                 continue
