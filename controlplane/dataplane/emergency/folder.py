@@ -41,9 +41,11 @@ async def watch_folder(service: EmergencyOrders) -> None:
                     await service.store_missing()
                     stored_at = loop.time()
                 is_failing = False
-            except OSError as error:
+            except Exception as error:
                 if not is_failing:
-                    log.error("order_folder.unreadable", error=str(error))
+                    log.error(
+                        "order_folder.unreadable", kind=type(error).__name__, error=str(error)
+                    )
                 is_failing = True
             await asyncio.sleep(LOOK_SECONDS)
     finally:

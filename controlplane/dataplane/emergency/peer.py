@@ -124,8 +124,12 @@ class Peer:
 
     @property
     def is_own(self) -> bool:
-        """True if this data plane itself answers at the address."""
+        """True if this data plane itself answers at the address, maybe another process of it."""
         return self.plane == self._home.plane
+
+    @property
+    def is_this_process(self) -> bool:
+        return self.process == self._home.process
 
     @property
     def label(self) -> str:
@@ -299,7 +303,7 @@ class Peer:
                     return
             is_quiet = self._home.database_reachable and self.is_reachable
             is_same = self._home.orders is seen
-            if not ((is_quiet and is_same) or self.is_own or self.is_older):
+            if not ((is_quiet and is_same) or self.is_this_process or self.is_older):
                 return
             if self._home.now() - began >= quiet_seconds:
                 return

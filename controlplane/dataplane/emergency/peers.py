@@ -147,10 +147,13 @@ class Peers:
 
         Peers that are slower get the orders, too.
         """
-        sent = list(orders)
-        futures = [future for peer in self.others() for future in peer.push(sent)]
-        if futures:
-            await asyncio.wait(futures, timeout=PUSH_SECONDS)
+        sent, awaited = list(orders), []
+        for peer in self._peers.values():
+            if not peer.is_this_process:
+                futures = peer.push(sent)
+                awaited += [] if peer.is_own else futures
+        if awaited:
+            await asyncio.wait(awaited, timeout=PUSH_SECONDS)
 
     async def receive(self, texts: Iterable[str], plane: str) -> list[Order]:
         """Verify, store and serve signed orders from `plane`; return those that are valid."""
@@ -171,8 +174,14 @@ class Peers:
 
     async def run(self) -> None:
         """Exchange orders with all peers, and follow changes of their addresses, until canceled."""
-        if not self._urls:
-            return
+        while self._urls:
+            try:
+                await self._follow_hosts()
+            except Exception as error:
+                log.error("peers.failed", kind=type(error).__name__, error=str(error))
+            await asyncio.sleep(RESOLVE_SECONDS)
+
+    async def _follow_hosts(self) -> None:
         async with contextlib.AsyncExitStack() as stack:
             hosts = [await self._open(url, stack) for url in self._urls]
             try:

@@ -67,7 +67,10 @@ class RedisChannel:
             self._has_arriving.clear()
             texts = [message.decode(errors="replace") for message in self._arriving]
             self._arriving.clear()
-            await self._receive(texts, "Redis")
+            try:
+                await self._receive(texts, "Redis")
+            except Exception as error:
+                log.error("redis_channel.failed", kind=type(error).__name__, error=str(error))
 
     async def _publish(self) -> None:
         while True:

@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import random
 import socket
+from collections import Counter
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
 from typing import Any
@@ -124,6 +126,10 @@ class Neighbor:
         (found,) = response.json()["results"]
         return set(found["planes"])
 
+    def statuses(self) -> Counter[str]:
+        """Return the number of other data planes by status."""
+        return Counter(peer.status for peer in self.plane.peers.others())
+
     def _answers(self) -> bool:
         try:
             return httpx.get(f"{self.url}/health/live", timeout=2, verify=False).status_code == 200
@@ -194,7 +200,9 @@ def neighborhood(folder: Path, count: int = 3, *, start: bool = True) -> Iterato
 
 
 def free_port(address: str = "127.0.0.1") -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port that no connection takes by chance: one below those of the system."""
+    while True:
+        port = random.randrange(10_000, 32_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind((address, port))
+            return port

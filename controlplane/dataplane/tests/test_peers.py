@@ -145,8 +145,8 @@ def test_a_plane_with_another_secret_takes_and_gives_nothing(tmp_path: Path) -> 
         planes[2].keys = (order_key("another installation"),)
         for number in (1, 2):
             planes[number].start(*planes.urls_of(number))
-        (peer,) = [p for p in planes[1].plane.peers.others() if p.addresses]
-        wait_until(lambda: peer.is_reachable is False, 5)
+        refused = {"unreachable": 1}
+        wait_until(lambda: planes[1].statuses() == refused == planes[2].statuses(), 5)
 
         response = planes[1].order().json()
 
