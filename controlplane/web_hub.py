@@ -73,6 +73,7 @@ class WebPlane(Plane):
 
     def __init__(self) -> None:
         super().__init__()
+        self.emergency_page.default_console_url = "/"
         self.hub = Hub(WebProcessState(self.state))
         self._goodbye: asyncio.Task[None] | None = None
 

@@ -121,6 +121,15 @@ def test_alone_answers_to_services_are_counted_by_status() -> None:
     assert counted == {"200": 1, "304": 2, "401": 1}
 
 
+@pytest.mark.parametrize(("path", "status"), [("/emergency/", 200), ("/emergency", 308)])
+def test_embedded_the_emergency_page_does_not_wait_for_the_application_behind(
+    path: str, status: int
+) -> None:
+    response = ask(plane(), "GET", path, SESSION, behind=django)
+
+    assert response.status_code == status
+
+
 def test_embedded_the_metrics_are_those_of_the_application_behind() -> None:
     assert ask(plane(), "GET", "/metrics", BEARER, behind=django).status_code == 299
 

@@ -70,6 +70,9 @@ def test_services_are_answered_from_the_copy_while_migrations_run(kept: Path) ->
         assert status(run.port, "GET", "/api/v1/snapshot") == 200
         assert status(run.port, "GET", "/") == 200
         assert status(run.port, "GET", "/docs/recover/") == 200
+        found, page = fetch(run.port, "GET", "/emergency/")
+        assert found == 200
+        assert "Stop something now" in page
         missing, page = fetch(run.port, "GET", "/docs/missing/")
         assert missing == 404
         assert '<meta http-equiv="refresh" content="5">' in page

@@ -42,13 +42,17 @@ class EmergencyPage:
     def __init__(self, service: EmergencyOrders, authorizer: Authorizer) -> None:
         self._service = service
         self._authorizer = authorizer
+        self.default_console_url = ""
+        """The console's URL without `PUBLIC_URL`: a path if this process serves it, else ""."""
         self._installation = Installation()
         self._keys: tuple[bytes, ...] = ()
 
     def configure(self, config: Config) -> None:
         self._keys = config.order_keys
         self._installation = Installation(
-            config.environment_name, config.public_url, ZoneInfo(config.time_zone)
+            config.environment_name,
+            config.public_url or self.default_console_url,
+            ZoneInfo(config.time_zone),
         )
 
     async def emergency_page(self, state: State, call: Call) -> Response:
