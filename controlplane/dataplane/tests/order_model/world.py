@@ -10,14 +10,17 @@ from uuid import UUID, uuid5
 from controlplane.dataplane.emergency.service import KEPT
 from switches.emergency.orders import ENGAGE, Order, Orderer, plan_withdrawal
 
+from .clients import Client
 from .database import WITHOUT_RIGHT, Database, Row, Truth
 from .processes import Disk, Process
 
 SWITCHES = ("feature:chat", "feature:mail", "segment:finance")
+CLIENTS = 2
 PLANES = ("dp-1", "dp-1", "dp-2", "dp-3")
 """The plane of each process; processes of one plane share a disk."""
 _INDEX, _SKEW = range(len(PLANES)), (0.0, 0.0, 3.0, -3.0, 4000.0, -4000.0)
-_WHICH, _MONTH = range(4), 31 * 86_400.0
+DAY_SECONDS = 86_400.0
+_WHICH, _MONTH = range(4), 31 * DAY_SECONDS
 STEPS: dict[str, tuple[Sequence[Any], ...]] = {
     "accept": (_INDEX, range(1, 9), SWITCHES, ("kim", "kim", "kim", WITHOUT_RIGHT), _SKEW),
     "withdraw": (_INDEX, range(1, 9), _WHICH),
@@ -32,6 +35,7 @@ STEPS: dict[str, tuple[Sequence[Any], ...]] = {
     "save": (_INDEX,),
     "poll": (_INDEX, (0, 0, 0, 1, 2, 5)),
     "die_before_serving": (_INDEX,),
+    "ask": (range(CLIENTS), _INDEX),
     "store": (_INDEX,),
     "lose_or_find_database": (),
     "engage": (SWITCHES,),
@@ -43,7 +47,7 @@ STEPS: dict[str, tuple[Sequence[Any], ...]] = {
     "pass_time": ((1.0, 30.0, 700.0, 90_000.0, _MONTH),),
 }
 """The steps of a schedule: methods of :class:`World`, and what each argument is drawn from."""
-OFTEN = ("accept", "exchange", "poll", "poll", "store", "reconcile", "reconcile", "restart")
+OFTEN = ("accept", "exchange", "poll", "poll", "store", "reconcile", "ask", "ask", "restart")
 """Steps that are drawn more often than the others."""
 ROUNDS = 8
 """Rounds of polls, exchanges and reconciliations after which all must agree."""
@@ -58,6 +62,8 @@ class Promise:
     """Disks on which it is durable."""
     bound: set[Process] = field(default_factory=set)
     """Running processes that have accepted it, heard of it or read it from disk."""
+    clients: set[Client] = field(default_factory=set)
+    """Clients that have applied it."""
     is_ended: bool = False
 
     def __post_init__(self) -> None:
@@ -81,6 +87,7 @@ class World:
         self.sent: list[tuple[Order, ...]] = []
         """All messages between planes; each may arrive once more at any time."""
         self.backups = [self.database.truth]
+        self.clients = [Client(lambda: self.database.now.timestamp()) for _ in range(CLIENTS)]
         for index in range(len(PLANES)):
             self.start(index, 0)
             self.poll(index, 0)
@@ -110,7 +117,7 @@ class World:
         process.merge([order])
         # The same request sent to two planes is one order, which may be withdrawn already.
         is_ended = any(each.is_ended and each.matches(order) for each in self.promises)
-        self.promises.append(Promise(order, [process.disk], {process}, is_ended))
+        self.promises.append(Promise(order, [process.disk], {process}, is_ended=is_ended))
 
     def withdraw(self, index: int, number: int, which: int) -> None:
         process, key = self.processes[index], UUID(int=number + 1000)
@@ -207,6 +214,16 @@ class World:
             process.poll(database.truth, database.now, dies_before_serving=True)
             self.kill(index)
 
+    def ask(self, index: int, process_index: int) -> None:
+        """Let a client poll a process."""
+        client, process = self.clients[index], self.processes[process_index]
+        if process.state is None or process.state.copy is None:
+            return
+        client.poll(process.state.copy)
+        for promise in self.promises:
+            if client.has_applied(str(promise.order.id)) and self._is_only(promise):
+                promise.clients.add(client)
+
     def store(self, index: int) -> None:
         process = self.processes[index]
         if self.database.is_up and process.state is not None:
@@ -256,6 +273,7 @@ class World:
         age = self.database.now - backup.publication.published_at
         if self.database.is_up and age < KEPT:
             self.database.restore(backup, begins_epoch=begins_epoch)
+            self._forget_clients()  # They can't tell what a restored backup lost.
 
     def begin_epoch(self) -> None:
         if self.database.is_up and self.database.is_restored:
@@ -263,6 +281,8 @@ class World:
 
     def pass_time(self, seconds: float) -> None:
         self.database.now += timedelta(seconds=seconds)
+        if seconds > DAY_SECONDS:
+            self._forget_clients()  # They drop an order that is not listed for two days.
 
     # What must hold.
 
@@ -274,6 +294,9 @@ class World:
                 assert process.is_engaged(promise.order.switch) is not False, (
                     f"{process.plane} serves {promise.order.switch} as released"
                 )
+            for client in promise.clients:
+                switch = promise.order.switch
+                assert client.is_engaged(switch), f"a client lets {switch} go"
         for process in self.processes:
             published = None if process.state is None else process.state.published
             for entry in () if published is None else published.entries.values():
@@ -326,6 +349,17 @@ class World:
                 assert row is not None
             if row is not None:
                 assert row.state in ("reconciled", "attached", "refused", "withdrawn")
+
+    def _is_only(self, promise: Promise) -> bool:
+        """Return True if no other switch was ordered with this id: clients can't tell them apart."""
+        order = promise.order
+        return all(
+            each.order.id != order.id or each.order.switch == order.switch for each in self.promises
+        )
+
+    def _forget_clients(self) -> None:
+        for promise in self.promises:
+            promise.clients.clear()
 
     def _is_due(self, row: Row) -> bool:
         return row.blocks_until is None or row.blocks_until <= self.database.now
