@@ -351,7 +351,7 @@ class World:
                 assert row.state in ("reconciled", "attached", "refused", "withdrawn")
 
     def _is_only(self, promise: Promise) -> bool:
-        """Return True if no other switch was ordered with this id: clients can't tell them apart."""
+        """Return True if no other switch has this id: clients can't tell them apart."""
         order = promise.order
         return all(
             each.order.id != order.id or each.order.switch == order.switch for each in self.promises
