@@ -77,11 +77,16 @@ class Server:
 
 @contextlib.contextmanager
 def data_plane(
-    environment: Mapping[str, str], folder: Path, *, workers: int = 1, start: bool = True
+    environment: Mapping[str, str],
+    folder: Path,
+    *,
+    workers: int = 1,
+    port: int | None = None,
+    start: bool = True,
 ) -> Iterator[Server]:
     """Run `manage.py dataplane` with its copy in `folder`, until the test ends."""
     folder.mkdir(exist_ok=True, parents=True)
-    port = free_port()
+    port = port or free_port()
     arguments = ["manage.py", "dataplane", "--workers", str(workers), "--port", str(port)]
     variables = {**environment, "SWITCHGEAR_DATA_DIR": str(folder)}
     server = Server(arguments, variables, Path(f"{folder}-said.txt"), port)
