@@ -17,7 +17,9 @@ from switchgear.settings import (
 
 PREFIX = "SWITCHGEAR_"
 ARGUMENTS = ("url", "token", "service", "instance", "state_dir", "bootstrap")
-_KNOWN = {*(PREFIX + name.upper() for name in ARGUMENTS), FORCE_ENGAGED}
+PLANES = PREFIX + "PLANES"
+"""Variable with the URLs of data planes, for the command `switchgear kill`."""
+_KNOWN = {*(PREFIX + name.upper() for name in ARGUMENTS), FORCE_ENGAGED, PLANES}
 _CONSOLE = re.compile(r"SWITCHGEAR_((DATA|DOCS|STATIC)_DIR|ADMIN_PASSWORD|SUPERVISOR_PID|TAG)")
 """Variables of a console that runs in the same environment."""
 _KUBERNETES = re.compile(r"SWITCHGEAR_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT(_\w+)?)")

@@ -51,7 +51,7 @@ class CommandContext:
         if not url:
             detail = "No console URL given. Set SWITCHGEAR_URL, or add --url https://…"
             raise exits.make_exit(exits.USAGE, "no-url", detail)
-        return ApiClient(url, self._read_token(), self.intervals.retry)
+        return ApiClient(url, self.read_token(), self.intervals.retry)
 
     @property
     def clock(self) -> Clock:
@@ -143,7 +143,7 @@ class CommandContext:
                 yield document
             time.sleep(pause)
 
-    def _read_token(self) -> str:
+    def read_token(self) -> str:
         """Return the token from a file or the environment.
 
         It can't be given on the command line, which other users of the machine can read.

@@ -48,6 +48,7 @@ OPTIONS: Mapping[str, str] = {
     "expires_in": "--for",
     "expires_at": "--until",
     "on_expiry": "--on-expiry",
+    "order": "--withdraw",
     "break_glass": "--break-glass",
     "max_hold_seconds": "--max-hold",
     "edited_fields": "--edit",
@@ -57,7 +58,8 @@ OPTIONS: Mapping[str, str] = {
 }
 """Command-line option by the API field that it sets."""
 OUTAGE_HINT = (
-    "Services keep using their last snapshot. On the server you can use `manage.py killswitch`."
+    "Services keep using their last snapshot. To stop a switch without the console: switchgear kill"
+    " SWITCH --reason … On the server you can use `manage.py killswitch`."
 )
 
 
@@ -89,11 +91,16 @@ def make_problem_exit(
     problem: Mapping[str, Any], status: int, retry_after: str = ""
 ) -> CommandExit:
     """Return the exception that ends the command with a problem document sent by the console."""
-    end = CommandExit(_BY_STATUS.get(status, FAILED), problem)
+    end = CommandExit(code_for_status(status), problem)
     if status == TOO_MANY_REQUESTS:
         is_number = retry_after.isascii() and retry_after.isdigit() and len(retry_after) < 9
         end.retry_seconds = float(retry_after) if is_number else 1.0
     return end
+
+
+def code_for_status(status: int) -> int:
+    """Return the exit code for an error status of the console or a data plane."""
+    return _BY_STATUS.get(status, FAILED)
 
 
 def format_exit_codes() -> str:
@@ -119,6 +126,8 @@ def _next_steps(problem: Mapping[str, Any], code: int) -> list[str]:
             f"To override: add {options}",
             "An override gets a short expiry, is announced, and must be reviewed by someone else.",
         ]
+    if isinstance(failed := problem.get("failed"), list):  # Of several data planes.
+        return [f"{one['url']}: {one['detail']}" for one in failed]
     if problem.get("status") == 401:
         return ["Set SWITCHGEAR_TOKEN (or --token-file) to a valid token."]
     if isinstance(problem.get("episode"), Mapping) and problem.get("switch"):

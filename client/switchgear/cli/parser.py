@@ -29,6 +29,7 @@ EXAMPLES = """\
 examples:
   switchgear status
   switchgear engage segment:finance --reason "Wrong figures in P&L answers" --for 4h --wait
+  switchgear kill segment:finance --reason "Wrong figures" --code    (the console is down)
   switchgear release segment:finance --reason "Fixed by deploy 412" --plan 5,25,100 --follow
   switchgear dlq retry axiom:dlq:events --fingerprint 3f2a… --reason "Fixed" --follow
   switchgear watch switches breakers"""
@@ -37,7 +38,7 @@ PIPES = (
     "Closing the pipe early, as `| head` does, doesn't change the exit code; `watch` then exits"
     " with 0."
 )
-GROUPS = ("switches", "ramps", "breakers", "letters", "slos", "config", "watch")
+GROUPS = ("switches", "kill", "ramps", "breakers", "letters", "slos", "config", "watch")
 
 
 class UsageError(Exception):

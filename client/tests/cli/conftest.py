@@ -1,7 +1,9 @@
 """A real console over the tests' database, and one that says what it is told."""
 
+import contextlib
 import os
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -22,11 +24,9 @@ OPERATOR = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def web_process(
-    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any
-) -> Iterator[Server]:
-    folder, database = tmp_path_factory.mktemp("console"), connection.settings_dict
+@contextlib.contextmanager
+def running_console(folder: Path, django_db_blocker: Any) -> Iterator[Server]:
+    database = connection.settings_dict
     login = f"{quote(str(database['USER']))}:{quote(str(database['PASSWORD']))}"
     host = quote(str(database["HOST"]), safe="")
     address = f"postgresql://{login}@{host}:{database['PORT'] or 5432}/{database['NAME']}"
@@ -50,6 +50,24 @@ def web_process(
         finally:
             if server.process is not None:
                 server.kill()
+
+
+@pytest.fixture(scope="session")
+def web_process(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: Any
+) -> Iterator[Server]:
+    with running_console(tmp_path_factory.mktemp("console"), django_db_blocker) as server:
+        yield server
+
+
+@pytest.fixture
+def own_shell(transactional_db: None, django_db_blocker: Any, tmp_path: Path) -> Iterator[Shell]:
+    """A shell with a console of its own, whose data plane may keep emergency orders."""
+    with running_console(tmp_path, django_db_blocker) as server:
+        scopes = ["switches:read", "switches:emergency"]
+        shell = Shell(server.url, token_text(person("operator", "kim"), scopes))
+        wait_until(lambda: _is_known(shell), 20)
+        yield shell
 
 
 @pytest.fixture

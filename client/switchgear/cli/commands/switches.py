@@ -198,16 +198,17 @@ def _finish_change(call: CommandContext, one: Document, hint: str = "") -> int:
     proven, seconds = True, getattr(call.args, "wait_seconds", None) or WAIT_SECONDS
     if getattr(call.args, "wait", False) and not one.get("dry_run"):
         text = "The change is saved, but its effect could not be confirmed:"
-        with call.report_if_lost(lambda: _print_result(call, one, hint), text):
+        with call.report_if_lost(lambda: print_result(call, one, hint), text):
             now, proven = _wait_for_effect(call, one, seconds)
         one = now
-    _print_result(call, one, hint)
+    print_result(call, one, hint)
     if not proven:
         raise exits.make_exit(exits.FAILED, "not-proven", _describe_missing_effect(one, seconds))
     return exits.NEEDS_APPROVAL if one.get("approval") else exits.DONE
 
 
-def _print_result(call: CommandContext, one: Document, hint: str) -> None:
+def print_result(call: CommandContext, one: Document, hint: str) -> None:
+    """Print the changed switch, with requests for approval or review."""
     if call.print_json(one):
         return
     more: output.Facts = ()
