@@ -98,6 +98,7 @@ async def report(state: State, call: Call) -> Response:
         callers = (name.partition("->")[0] for name in parsed.breakers or ())
         for service in {parsed.service, *callers}:
             credential.require_service(service)
+    state.add_checked(parsed.checks)
     duplicate = await state.ledger.report(parsed, state.copy, token_id, services)
     return responses.answer_report(
         state, parsed.service, duplicate=duplicate, dropped=parsed.dropped

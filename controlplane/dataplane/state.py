@@ -33,6 +33,7 @@ from .memory.served_copy import Copy
 from .postgres.database import DatabaseHead
 
 EXACT_SECONDS = 0.25
+MAX_CHECKED = 5000
 MAX_SERVED_ORDERS = 1000
 UNKNOWN_TIME: tuple[Header, ...] = ((b"switchgear-time", b"unknown"),)
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
@@ -73,6 +74,8 @@ class State:
         self.revision = 0
         self.known: frozenset[str] = frozenset()
         self.registrations = -1
+        self.checked: frozenset[str] = frozenset()
+        """Switches of which instances reported checks to this process, at most `MAX_CHECKED`."""
         self.policies: Policies | None = None
         self.causes: tuple[Cause, ...] = ()
         self.disk: Cause | None = None
@@ -298,6 +301,12 @@ class State:
         self.known = known
         self.changed.set()
         self.listeners.notify(topic=SNAPSHOT)
+
+    def add_checked(self, switches: Iterable[str]) -> None:
+        """Remember switches of which an instance reported checks, to suggest them to people."""
+        news = [each for each in switches if each not in self.checked]
+        if news and len(self.checked) < MAX_CHECKED:
+            self.checked = self.checked.union(news[: MAX_CHECKED - len(self.checked)])
 
     def install_causes(self, revision: int, causes: tuple[Cause, ...]) -> None:
         self.degradation = revision

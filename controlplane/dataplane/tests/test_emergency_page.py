@@ -1,6 +1,7 @@
 """The emergency page: given orders, wrong codes, withdrawn orders, and no word too many."""
 
 import asyncio
+import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
@@ -21,7 +22,7 @@ from controlplane.dataplane.emergency.page.form import make_nonce
 from controlplane.dataplane.memory.credentials import CodeHash
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.storage.order_journal import order_key
-from controlplane.dataplane.tests.served import copy, plane
+from controlplane.dataplane.tests.served import REPORTER, ask, copy, plane
 from switches.emergency.orders import ENGAGE, Order, Orderer
 
 KEY = order_key("a secret")
@@ -570,3 +571,23 @@ def test_times_are_in_the_zone_of_the_installation(served: Plane, tmp_path: Path
     ends = open_orders(served)[0].expiry.expires_at.astimezone(ZoneInfo("Asia/Seoul"))
 
     assert f"Until {ends:%-d %b %H:%M} KST" in text(send(served))
+
+
+def test_switches_that_instances_check_are_suggested_and_known(served: Plane) -> None:
+    document = {
+        "service": "core",
+        "instance": "a1",
+        "boot": str(uuid4()),
+        "started_at": "2026-11-28T02:00:00Z",
+        "seq": 1,
+        "sent_at": "2026-11-28T02:10:00Z",
+        "checks": [{"switch": "feature:nl2sql", "allowed": 3, "blocked": 0}],
+    }
+    headers = {"X-API-Key": REPORTER}
+    ask(served, "POST", "/api/v1/report", headers, content=json.dumps(document).encode())
+
+    page = send(served).text
+    assert 'value="feature:nl2sql"' in page
+    said = text(engage(served, switch="feature:nl2sql"))
+    assert "nl2sql is engaged" in said
+    assert "is registered" not in said

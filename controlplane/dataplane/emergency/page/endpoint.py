@@ -100,7 +100,7 @@ class EmergencyPage:
     async def _order(self, state: State, form: PageForm, grant: Grant) -> Response:
         """Give the order that the form asks for."""
         try:
-            request = form.build_request(state.known)
+            request = form.build_request(state.known | state.checked)
             if request.get("switch") == GLOBAL_ID and not self._is_confirmed(form):
                 at = state.wall()
                 plan_order(request, id=UUID(request["id"]), by=grant.by, at=at, plane="")

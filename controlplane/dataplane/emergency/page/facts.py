@@ -99,7 +99,7 @@ def read_facts(
         now=state.wall(),
         entries=entries,
         orders=state.orders,
-        known=state.known,
+        known=state.known | state.checked,
         database_reachable=state.database_reachable,
         database_read_only=state.database_read_only,
         age_seconds=None if copy is None else state.age_seconds(),
