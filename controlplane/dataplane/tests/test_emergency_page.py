@@ -5,6 +5,8 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
+from dataclasses import replace
+from decimal import Decimal
 from hashlib import sha256
 from html import unescape
 from pathlib import Path
@@ -20,6 +22,7 @@ from controlplane.dataplane.application import Application
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.emergency.page.form import make_nonce
 from controlplane.dataplane.memory.credentials import CodeHash
+from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.storage.order_journal import order_key
 from controlplane.dataplane.tests.served import REPORTER, ask, copy, plane
@@ -322,6 +325,38 @@ def test_everything_is_stopped_only_after_a_second_step(served: Plane) -> None:
     assert "global: all is engaged" in text(done)
     (order,) = open_orders(served)
     assert (order.switch, order.reason) == ("global:all", f"{READY}. INC-4411")
+
+
+def test_order_that_no_disk_holds_is_not_confirmed_and_can_be_sent_again(
+    served: Plane, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    served.emergency_orders.configure(
+        Config("postgresql://", None, "redis://", tmp_path / "file", order_keys=(KEY,))
+    )
+    nonce = make_nonce()
+
+    response = engage(served, nonce=nonce)
+
+    assert response.status_code == 503
+    assert "Not confirmed" in text(response)
+    assert "can't store it on its disk" in text(response)
+    assert "Nothing was engaged" not in text(response)
+    assert field_value(response, "nonce") == nonce
+
+
+def test_ramping_switch_can_be_chosen(served: Plane) -> None:
+    assert served.state.published is not None
+    ramping = replace(served.state.published.entries["segment:finance"], allow_percent=Decimal(25))
+    served.state.install_copy(
+        Copy.render(served.state.published.publication, [ramping]), served.state.now()
+    )
+
+    page = send(served)
+
+    assert "Ramping : 25 % is allowed." in text(page)
+    assert 'name="switch" value="segment:finance"' in page.text
+    assert "segment: finance is engaged" in text(engage(served, switch="segment:finance"))
 
 
 def test_bad_reason_is_refused_before_the_second_step(served: Plane) -> None:

@@ -12,6 +12,7 @@ from controlplane.core.errors import (
     InvalidInput,
     TooManyRequests,
     Unauthenticated,
+    Unavailable,
 )
 from controlplane.core.protocol import EMERGENCY_PAGE
 from controlplane.dataplane.config import Config
@@ -116,6 +117,7 @@ class EmergencyPage:
                 grant,
                 problems=error.errors if isinstance(error, InvalidInput) else {"": [error.detail]},
                 candidates=error.candidates if isinstance(error, AmbiguousSwitch) else (),
+                is_unconfirmed=isinstance(error, Unavailable),
             )
             return _answer(error.status, page, error)
         facts = self._read_facts(state)

@@ -8,7 +8,7 @@ from switches.expiry import OFFERED_DURATIONS
 from switches.scopes import GLOBAL_ID, keyed_scopes
 
 from .facts import PageFacts
-from .form import OTHER_REASON, PageForm, make_nonce
+from .form import OTHER_REASON, PageForm
 from .frame import mark_invalid, render_choice, render_form, render_problems
 from .grants import Grant
 from .markup import EMPTY, Markup, fill, join
@@ -83,7 +83,7 @@ def render_engage_form(
         EMPTY if grant else render_who(form.name, "engage", problems.get("code", ())),
         _ENGAGE,
     ]
-    hidden = {"action": ENGAGE, "nonce": make_nonce()}
+    hidden = {"action": ENGAGE, "nonce": form.keep_nonce()}
     if grant is not None:
         hidden["grant"] = grant.text
     return render_form(hidden, join(fields))
@@ -118,15 +118,16 @@ def list_ready_reasons(facts: PageFacts, chosen: str) -> list[str]:
 def _render_switch_field(
     facts: PageFacts, form: PageForm, problems: Sequence[str], candidates: Sequence[str]
 ) -> Markup:
-    released = sorted(facts.known - {entry.id for entry in facts.entries} - {GLOBAL_ID})
-    chips = list(candidates) or (released if len(released) <= MAX_CHIPS else [])
+    engaged = {entry.id for entry in facts.entries if entry.state == "engaged"}
+    stoppable = sorted(facts.known - engaged - {GLOBAL_ID})
+    chips = list(candidates) or (stoppable if len(stoppable) <= MAX_CHIPS else [])
     if form.switch and not candidates and form.switch not in chips:
         chips = [form.switch, *chips]
     choices = [
         render_choice("switch", each, each, is_checked=each == form.switch and not candidates)
         for each in chips
     ]
-    options = [fill('<option value="{id}">', id=each) for each in released[:MAX_SUGGESTED]]
+    options = [fill('<option value="{id}">', id=each) for each in stoppable[:MAX_SUGGESTED]]
     return fill(
         _SWITCH,
         problems=render_problems(problems, "typed"),

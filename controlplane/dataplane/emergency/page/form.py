@@ -63,6 +63,13 @@ class PageForm:
             }
         return {**request, "id": str(uuid5(self._read_nonce(), repr([*request.values()])))}
 
+    def keep_nonce(self) -> str:
+        """Return the form's number, so that it stays the same order; a new one if it has none."""
+        try:
+            return str(UUID(self.nonce))
+        except ValueError:
+            return make_nonce()
+
     def _read_nonce(self) -> UUID:
         try:
             return UUID(self.nonce)

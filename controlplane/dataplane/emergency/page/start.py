@@ -69,14 +69,19 @@ def render_start(
     *,
     problems: Mapping[str, Sequence[str]] | None = None,
     candidates: Sequence[str] = (),
+    is_unconfirmed: bool = False,
     outcome: Markup = EMPTY,
 ) -> str:
-    """Return the page: `outcome`, or what is wrong with `form`; the form; and what is engaged."""
+    """Return the page: `outcome`, or what is wrong with `form`; the form; and what is engaged.
+
+    With `is_unconfirmed`, it is unknown whether the order will come into force.
+    """
     found = problems or {}
+    heading = "Not confirmed" if is_unconfirmed else _UNCHANGED[form.action]
     is_engage = form.action == ENGAGE
     head = [
         outcome or Markup("<h1>Stop something now</h1>"),
-        _render_problems(form, found),
+        _render_problems(heading, found),
         EMPTY if outcome else _render_condition(facts),
         _render_granted(facts, grant),
     ]
@@ -87,7 +92,7 @@ def render_start(
         form=fill(_ANOTHER_FORM if outcome else _FORM, form=engage),
         switches=render_switch_list(facts, form, grant, {} if is_engage else found),
     )
-    title = _UNCHANGED[form.action] if found else "Emergency stop"
+    title = heading if found else "Emergency stop"
     content = [fill('<div class="stack">{head}</div>', head=join(head)), columns]
     return render_page(title, facts.installation, content)
 
@@ -125,12 +130,12 @@ def list_confirmations(environment: str) -> list[str]:
     return [*filter(None, dict.fromkeys((environment.lower(), "global")))]
 
 
-def _render_problems(form: PageForm, problems: Mapping[str, Sequence[str]]) -> Markup:
+def _render_problems(heading: str, problems: Mapping[str, Sequence[str]]) -> Markup:
     if not problems:
         return EMPTY
     texts = [text for found in problems.values() for text in found]
     items = [fill("<li>{text}</li>", text=text) for text in texts]
-    return fill(_PROBLEMS, heading=_UNCHANGED[form.action], items=join(items))
+    return fill(_PROBLEMS, heading=heading, items=join(items))
 
 
 def _render_condition(facts: PageFacts) -> Markup:

@@ -122,7 +122,11 @@ def render_withdraw(
         '<button class="button">Withdraw the order for {switch}</button>', switch=order.switch
     )
     who = EMPTY if grant else render_who(form.name, "withdraw", found.get("code", ()))
-    hidden = {"action": WITHDRAW, "order": str(order.id), "nonce": make_nonce()}
+    hidden = {
+        "action": WITHDRAW,
+        "order": str(order.id),
+        "nonce": form.keep_nonce() if is_meant else make_nonce(),
+    }
     if grant is not None:
         hidden["grant"] = grant.text
     return fill(
