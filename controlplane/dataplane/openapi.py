@@ -187,12 +187,74 @@ _FAILED = _object_schema(
 )
 
 
+_UUID = {"type": "string", "format": "uuid"}
+_ORDER_BODY = _object_schema(
+    "action reason",
+    action={"enum": ["engage", "withdraw"]},
+    switch={**_TEXT, "description": "To engage: the id of a switch, such as `feature:chat`."},
+    order={**_UUID, "description": "To withdraw: the id of the order."},
+    reason={**_TEXT, "description": "By the same rules as for an ordinary engage."},
+    expires_in={
+        **_TEXT,
+        "description": "To engage: a duration, or `permanent`; 24h if missing. The switch stays "
+        "engaged at its expiry.",
+    },
+    id={
+        **_UUID,
+        "description": "A new id. A repetition with it gets the same response; another request, "
+        "409.",
+    },
+)
+_ORDER_PROPERTIES: dict[str, Any] = {
+    "id": _UUID,
+    "action": {"enum": ["engage", "withdraw"]},
+    "switch": _TEXT,
+    "order": {"type": ["string", "null"], "format": "uuid"},
+    "reason": _TEXT,
+    "expires_in": {"type": ["string", "null"]},
+    "on_expiry": {"const": "hold"},
+    "by": _object_schema("type name id", type={"enum": ["user", "token"]}, name=_TEXT, id=_COUNT),
+    "at": _TIME,
+    "plane": {**_TEXT, "description": "The data plane that accepted the order."},
+}
+_LIMIT = {**_COUNT, "minimum": 1, "maximum": 200}
+_PLANES = {**_array_schema(_TEXT), "description": "Data planes that have the order on disk."}
+
+
+def _order_schema(**more: Any) -> dict[str, Any]:
+    return _object_schema(" ".join([*_ORDER_PROPERTIES, *more]), **_ORDER_PROPERTIES, **more)
+
+
+_ACCEPTED_ORDER = _order_schema(
+    accepted_by=_PLANES, planes={**_COUNT, "description": "The number of data planes."}
+)
+_WITHDRAWAL = _order_schema(planes=_PLANES)
+_LISTED_ORDER = _order_schema(
+    state={"enum": ["open", "withdrawn"]},
+    planes=_PLANES,
+    applied={
+        **_object_schema("by of", by=_COUNT, of=_COUNT),
+        "description": "The instances that apply the order, of those that this process has heard "
+        "of in the last 30 seconds.",
+    },
+    withdrawal={"oneOf": [_WITHDRAWAL, {"type": "null"}]},
+)
+_ORDERS_PAGE = _object_schema(
+    "next previous results",
+    next={"type": ["string", "null"]},
+    previous={"type": ["string", "null"]},
+    results=_array_schema(_LISTED_ORDER),
+)
+
+
 def add_paths(result: dict[str, Any], **_more: Any) -> dict[str, Any]:
     """Add the data plane's paths to the OpenAPI document `result`, and return it."""
     snapshot = result["paths"]["/api/v1/snapshot"]["get"]
     snapshot["parameters"] += [_WAIT, _INSTANCE, _APPLIED]
     result["paths"]["/api/v1/check"]["post"].setdefault("parameters", []).append(_INSTANCE)
     result["paths"] |= _build_paths()
+    code = {"type": "http", "scheme": "basic", "description": "User name and emergency code."}
+    result["components"]["securitySchemes"]["emergencyCode"] = code
     return result
 
 
@@ -297,4 +359,33 @@ def _build_paths() -> dict[str, Any]:
             },
             _LAST_EVENT,
         ),
+        "/api/v1/emergency/orders": _build_order_path(),
     }
+
+
+def _build_order_path() -> dict[str, Any]:
+    accepted = {"description": "The order.", "content": _json_content(_ACCEPTED_ORDER)}
+    path = _make_path(
+        "post",
+        "emergency_order",
+        "Engage a switch, or withdraw such an order, also while PostgreSQL, Redis and the console "
+        "are down (scope switches:emergency, or user name and emergency code). The order is on "
+        "disk before the response, and becomes an engagement once PostgreSQL is back.",
+        {"201": accepted},
+        body=_ORDER_BODY,
+    ) | _make_path(
+        "get",
+        "emergency_orders",
+        "Emergency orders that are open or withdrawn, until the console has taken them over, the "
+        "latest first (scope switches:emergency or switches:read, or name and emergency code).",
+        _response("A page of orders.", _ORDERS_PAGE),
+        _parameter("query", "limit", "The page length, 50 by default.", schema=_LIMIT),
+        _parameter("query", "offset", "The number of orders to skip.", schema=_COUNT),
+    )
+    for operation in path.values():
+        operation["security"] = [*_SECURITY, {"emergencyCode": []}]
+    return path
+
+
+def _json_content(schema: dict[str, Any]) -> dict[str, Any]:
+    return {"application/json": {"schema": schema}}

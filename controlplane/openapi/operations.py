@@ -164,6 +164,8 @@ GET /trips/ list_trips List trip requests
 GET /users/ list_users List users
 POST /users/ create_user Create a user
 PATCH /users/{user_id}/ update_user Update a user
+GET /emergency/orders list_emergency_orders List emergency orders
+POST /emergency/orders create_emergency_order Give an emergency order
 POST /ofrep/v1/evaluate/flags evaluate_flags Evaluate all flags (OFREP)
 POST /ofrep/v1/evaluate/flags/{key} evaluate_flag Evaluate a flag (OFREP)
 GET /ofrep/v1/events stream_flag_events Stream flag changes (OFREP)

@@ -66,6 +66,7 @@ DATA_PLANE_ONLY = {
     "/api/v1/snapshot/stream",
     "/api/v1/config",
     "/api/v1/report",
+    "/api/v1/emergency/orders",
     "/ofrep/v1/evaluate/flags",
     "/ofrep/v1/evaluate/flags/{key}",
     "/ofrep/v1/events",
@@ -76,6 +77,7 @@ WITHOUT_A_KEY = {
     "/ofrep/v1/evaluate/flags/{key}",
     "/api/v1/hooks/alertmanager",  # these tell their repeats by themselves.
     "/api/v1/report",
+    "/api/v1/emergency/orders",  # Orders have an id.
 }
 
 
