@@ -13,6 +13,9 @@ from switchgear.sli import Indicators
 
 MAX_UNIX_SECONDS = datetime.max.replace(microsecond=0, tzinfo=UTC).timestamp()
 
+MAX_REPORT_BYTES = 512 * 2**10
+"""Size above which the console rejects a report."""
+
 ReportSource = Callable[[], Mapping[str, Any]]
 """A function that returns current fields of a report. Counts are cumulative and lists complete, so
 a lost or repeated report does no harm."""
@@ -65,11 +68,18 @@ class ReportBuilder:
         }
         for source in self._sources:
             body.update(source())
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
+        report = _serialize(body)
+        if len(report) > MAX_REPORT_BYTES and body.pop("applied_orders", None):
+            report = _serialize(body)  # Acknowledgements identify the orders, too.
+        return report
 
     def confirm_delivery(self) -> bool:
         """Record that the console accepted the latest report; return True if more is to be sent."""
         return self._resilience is not None and self._resilience.confirm_delivery()
+
+
+def _serialize(body: Mapping[str, Any]) -> bytes:
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode(errors="replace")
 
 
 def read_checks(store: SnapshotStore) -> dict[str, Any]:
@@ -86,8 +96,8 @@ def read_checks(store: SnapshotStore) -> dict[str, Any]:
     fields: dict[str, Any] = {"checks": checks}
     if view.snapshot is not None:
         fields["applied_version"] = view.snapshot.version
-    if orders := view.orders.ids:
-        fields["applied_orders"] = orders
+    if view.orders:  # Also without any in force, if there were some.
+        fields["applied_orders"] = view.orders.ids
     return fields
 
 

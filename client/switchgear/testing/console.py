@@ -44,6 +44,7 @@ class Console:
         self._epoch = str(uuid.uuid4())
         self._version = 0
         self._rows: dict[str, dict[str, Any]] = {}
+        self._closed_orders: list[str] = []
         self._policies: dict[str, dict[str, Any]] = {}
         self._config_version = 0
         self._clients: weakref.WeakSet[Switchgear] = weakref.WeakSet()
@@ -100,8 +101,24 @@ class Console:
     def release(self, switch: str) -> None:
         """Release `switch`, so that it blocks no calls. Do nothing if it is released already."""
         with self._lock:
-            if self._rows.pop(resolve_switch_id(switch), None) is not None:
+            row = self._rows.pop(resolve_switch_id(switch), None)
+            if row is not None:
+                self._take_over_order(row)
                 self._update_clients()
+
+    def order(self, switch: str, *, reason: str = "ordered in a test") -> str:
+        """Engage `switch` by an emergency order, as while PostgreSQL is down; return its id.
+
+        The version stays the same. The order replaces a ramp or an engagement of the switch, and
+        ends when the switch is engaged, ramped or released.
+        """
+        row = self._row(switch)
+        order = str(uuid.uuid4())
+        row |= {"state": "engaged", "reason": reason, "on_expiry": "hold", "emergency": order}
+        with self._lock:
+            self._rows[row["id"]] = row
+            self._update_all()
+        return order
 
     def configure(self, dependency: str, policy: Mapping[str, Any] | None) -> None:
         """Set the console's policy of a dependency such as `core->oracle`; None removes it.
@@ -183,23 +200,35 @@ class Console:
 
     def _publish(self, row: dict[str, Any]) -> None:
         with self._lock:
+            self._take_over_order(row)
             self._rows[row["id"]] = row
             self._update_clients()
 
+    def _take_over_order(self, row: dict[str, Any]) -> None:
+        """Close the emergency order of a switch that is engaged, ramped or released."""
+        order = row.pop("emergency", None)
+        if order is not None:
+            self._closed_orders.append(order)
+
     def _update_clients(self) -> None:
         self._version += 1
+        self._update_all()
+
+    def _update_all(self) -> None:
         for client in list(self._clients):
             self._update_client(client)
 
     def _update_client(self, client: Switchgear) -> None:
         if client._closed:
             return
+        orders = [row["emergency"] for row in self._rows.values() if "emergency" in row]
         document = {
             "schema": snapshot.SCHEMA,
             "epoch": self._epoch,
             "version": self._version,
             "published_at": self._moment(timedelta()),
             "switches": [self._rows[switch] for switch in sorted(self._rows)],
+            "emergency": {"open": orders, "closed": self._closed_orders},
         }
         client._store.accept(snapshot.parse_snapshot(json.dumps(document).encode()))
         client._follower.record_confirmation()

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from controlplane.dataplane.ingest.report_merge import parse_report
 from switchgear.clock import ConsoleClock, SystemTime
 from switchgear.console.file_cache import CachedDocument, SnapshotCache
 from switchgear.evaluation.snapshot import parse_snapshot
@@ -168,7 +169,9 @@ def test_applied_orders_are_reported_and_acknowledged_soon():
         assert gear.status().orders == (FIRST,)
 
         there.close_order("feature:chat", FIRST)
-        wait_until(lambda: "applied_orders" not in there.reports[-1], 5)
+        wait_until(lambda: there.reports[-1]["applied_orders"] == [], 5)
+        reported = [parse_report(report) for report in there.reports]
+        assert (FIRST,) in [report.applied_orders for report in reported]
         assert gear.status().orders == ()
 
 

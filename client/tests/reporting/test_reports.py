@@ -199,3 +199,16 @@ def test_stopped_courier_has_no_thread(there):
         assert "switchgear-reporter" in our_threads()
 
     assert "switchgear-reporter" not in our_threads()
+
+
+@pytest.mark.parametrize(("name_length", "has_orders"), [(10, True), (400_000, False)])
+def test_orders_are_left_out_of_a_report_that_would_be_too_large(name_length, has_orders):
+    settings = Settings(url=None, service="core", instance="a1")
+    orders = [str(UUID(int=number)) for number in range(5000)]
+    sources = [lambda: {"applied_orders": orders}, lambda: {"other": "x" * name_length}]
+    reports = ReportBuilder(settings, ConsoleClock(FakeClock()), sources)
+
+    report = reports.build_next()
+
+    assert len(report) <= 512 * 1024
+    assert ("applied_orders" in json.loads(report)) is has_orders

@@ -26,6 +26,26 @@ def test_clients_follow_each_change_at_once():
     assert after.allowed(feature="chat")
 
 
+@pytest.mark.parametrize("is_engaged_first", [False, True])
+def test_order_engages_without_a_new_version_until_the_switch_is_released(is_engaged_first):
+    console = Console()
+    client = console.client()
+
+    order = console.order("feature:chat", reason="ordered while the console is down")
+    decision = client.check(feature="chat")
+    assert (decision.allowed, decision.version) == (False, 0)
+    assert decision.reason == "ordered while the console is down"
+    assert client.status().orders == (order,)
+
+    if is_engaged_first:
+        console.engage("feature:chat", reason="taken over")
+        assert client.check(feature="chat").reason == "taken over"
+        assert client.status().orders == ()
+    console.release("feature:chat")
+    assert client.allowed(feature="chat")
+    assert client.status().orders == ()
+
+
 def test_new_client_has_an_empty_snapshot():
     client = Console().client()
 
