@@ -45,7 +45,7 @@ class Outage:
 
 
 @pytest.fixture
-def outage(idle: Following, tmp_path: Path, chromium: Browser) -> Iterator[Outage]:
+def outage(chromium: Browser, idle: Following, tmp_path: Path) -> Iterator[Outage]:
     make_token()
     engaged("segment:finance", reason="OpenAI 5xx on completions since 02:10, INC-4411")
     for switch in ("feature:chat", "feature:mail"):
