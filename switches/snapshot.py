@@ -4,8 +4,8 @@ Canonical JSON per RFC 8785: sorted keys, no spaces, unescaped UTF-8, shortest n
 has exactly one text, so signatures of the bytes can be verified anywhere.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from decimal import Decimal
 from uuid import UUID
@@ -65,10 +65,15 @@ class SnapshotEntry:
 
 @dataclass(frozen=True, slots=True)
 class OrderIds:
-    """The ids of emergency orders in a snapshot: those in force, and those no longer in force."""
+    """The ids of emergency orders in a snapshot: those in force, and those no longer in force.
+
+    `hidden` maps orders in force to their switches, if another entry engages the switch. So a
+    client knows them, in case that entry ends first.
+    """
 
     open: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
+    hidden: Mapping[str, str] = field(default_factory=dict)
 
 
 def drill_reason(reason: str) -> str:
@@ -101,7 +106,11 @@ def assemble(
         "switches": orjson.Fragment(b"[%b]" % b",".join(elements)),
     }
     if orders is not None:
-        document["emergency"] = {"open": orders.open, "closed": orders.closed}
+        document["emergency"] = {
+            "open": orders.open,
+            "closed": orders.closed,
+            **({"hidden": orders.hidden} if orders.hidden else {}),
+        }
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 

@@ -270,6 +270,7 @@ class OrderIdsShape(serializers.Serializer[Any]):
 
     open = serializers.ListField(child=serializers.UUIDField())
     closed = serializers.ListField(child=serializers.UUIDField())
+    hidden = serializers.DictField(child=serializers.CharField(), required=False)
 
 
 class SnapshotShape(serializers.Serializer[Any]):

@@ -33,7 +33,7 @@ order for 24 hours only."""
 class KeptOrder:
     """An order in force, from the snapshot `version` of `epoch`.
 
-    `entry` is None if the order's id is listed, but its switch is engaged by another entry.
+    `entry` is None if the order's id is listed, but neither its entry nor its switch.
     `seen_at` is the time when the client first saw the order, in UNIX seconds. The order's own time
     may be wrong.
     """
@@ -211,13 +211,21 @@ def _precedence(entry: SwitchEntry) -> tuple[float, str]:
 
 
 def _order_entries(snapshot: Snapshot) -> dict[str, SwitchEntry]:
-    """Return the entries of the emergency orders in `snapshot`, by the order's id."""
+    """Return the entries of the emergency orders in `snapshot`, by the order's id.
+
+    The entry of a hidden order is made from the one that engages its switch, and never lapses.
+    """
     if not snapshot.open_orders:
         return {}
     entries: dict[str, SwitchEntry] = {}
     for entry in snapshot.entries.values():
         if entry.emergency is not None and entry.lapses_at is None:
             entries.setdefault(entry.emergency, entry)
+    for order, switch in snapshot.hidden_orders.items():
+        shown = snapshot.entries.get(switch)
+        if shown is not None and shown.state == "engaged":
+            hidden = replace(shown, expires_at=None, on_expiry="hold", emergency=order)
+            entries.setdefault(order, hidden)
     return entries
 
 

@@ -9,7 +9,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from enum import Enum
@@ -82,6 +82,8 @@ class Snapshot:
     """The ids of emergency orders in force at the data plane that sent the snapshot."""
     closed_orders: tuple[str, ...] = ()
     """The ids of emergency orders that are no longer in force."""
+    hidden_orders: Mapping[str, str] = field(default_factory=dict)
+    """The switches of open emergency orders, by id, whose switch another entry engages."""
 
     @property
     def mark(self) -> str:
@@ -137,6 +139,7 @@ def parse_snapshot(
         published_at=published_at,
         open_orders=_parse_order_ids(orders.get("open")),
         closed_orders=_parse_order_ids(orders.get("closed")),
+        hidden_orders=_parse_hidden_orders(orders.get("hidden")),
     )
 
 
@@ -285,6 +288,17 @@ def _parse_order_ids(value: object) -> tuple[str, ...]:
         return ()
     valid = (each for each in value if _parse_order_id(each) is not None)
     return tuple(itertools.islice(valid, MAX_SWITCHES))
+
+
+def _parse_hidden_orders(value: object) -> dict[str, str]:
+    """Return the valid pairs of an order's id and a switch, at most `MAX_SWITCHES` of them."""
+    pairs = value.items() if isinstance(value, dict) else ()
+    valid = (
+        (order, switch)
+        for order, switch in pairs
+        if _parse_order_id(order) is not None and isinstance(switch, str) and is_switch_id(switch)
+    )
+    return dict(itertools.islice(valid, MAX_SWITCHES))
 
 
 def _parse_timestamp(row: Mapping[str, Any], name: str) -> float | None:

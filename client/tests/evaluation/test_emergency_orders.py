@@ -51,6 +51,7 @@ def snapshot_of(
     *rows: Mapping[str, Any],
     opened: Iterable[str] | None = None,
     closed: Iterable[str] = (),
+    hidden: object = None,
     version: int = 1,
     epoch: str = EPOCH,
 ) -> Snapshot:
@@ -60,7 +61,7 @@ def snapshot_of(
         "epoch": epoch,
         "version": version,
         "switches": rows,
-        "emergency": {"open": list(listed), "closed": list(closed)},
+        "emergency": {"open": list(listed), "closed": list(closed), "hidden": hidden},
     }
     return parse_snapshot(json.dumps(document).encode())
 
@@ -192,6 +193,33 @@ def test_order_known_by_its_id_alone_is_not_applied_once_it_is_not_listed() -> N
     store.accept(snapshot_of(version=6))
 
     assert store.view.orders.ids == ()
+
+
+def test_order_hidden_by_an_engagement_blocks_after_its_release() -> None:
+    store = store_of()
+    shown = episode_row(expires_at="2026-11-22T01:00:00Z", on_expiry="ramp")
+    hidden = {FIRST: "feature:chat"}
+    store.accept(snapshot_of(shown, opened=[FIRST], hidden=hidden, version=5))
+
+    store.accept(snapshot_of(version=6))
+    assert reason(store) == "episode"
+    assert store.view.orders.ids == (FIRST,)
+
+    store.accept(snapshot_of(closed=[FIRST], version=7))
+    assert reason(store) is None
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [[FIRST], {FIRST: "chat"}, {"x": "feature:chat"}, {FIRST: 7}, {FIRST: "feature:other"}],
+)
+def test_malformed_hidden_order_is_ignored(hidden: object) -> None:
+    store = store_of()
+    store.accept(snapshot_of(episode_row(), opened=[FIRST], hidden=hidden, version=5))
+
+    store.accept(snapshot_of(version=6))
+
+    assert reason(store) is None
 
 
 def test_engagement_that_ends_by_itself_gives_way_to_an_order() -> None:

@@ -1,5 +1,6 @@
 """The served copy: the published snapshot together with the open emergency orders. Pure."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from switches.evaluate import lapses_at
@@ -24,12 +25,17 @@ def merge_orders(published: Copy, orders: OrderSet, now: datetime, before: Copy 
         present = entries.get(switch)
         if present is None or present.state == "ramping" or lapses_at(present) is not None:
             entries[switch] = order.entry()
+    hidden = {
+        str(order.id): order.switch
+        for order in orders.open.values()
+        if entries[order.switch].emergency != str(order.id)
+    }
     return Copy.render(
         published.publication,
         entries.values(),
         published if before is None else before,
         drill_snapshot=published.drill_snapshot,
         is_kept=published.is_kept,
-        orders=listed,
+        orders=replace(listed, hidden=hidden),
         orders_hash=orders.hash,
     )

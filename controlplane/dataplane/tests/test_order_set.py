@@ -163,7 +163,8 @@ def test_an_order_only_adds_a_block(present: int | None, reason: str) -> None:
     assert (found.state, found.reason) == ("engaged", reason)
     assert merged.publication == copy.publication
     document = orjson.loads(merged.body)
-    assert document["emergency"] == {"open": [str(UUID(int=1))], "closed": []}
+    hidden = {} if found.emergency else {"hidden": {str(UUID(int=1)): "feature:chat"}}
+    assert document["emergency"] == {"open": [str(UUID(int=1))], "closed": [], **hidden}
     assert document["switches"][0].get("emergency", "") == found.emergency
 
 
@@ -177,6 +178,7 @@ def test_the_earliest_of_several_orders_is_shown() -> None:
     orders = OrderSet().add([order(1), order(2, seconds=-1)])
     merged = merge_orders(published(), orders, AT, None)
     assert merged.entries["feature:chat"].emergency == str(UUID(int=2))
+    assert merged.orders.hidden == {str(UUID(int=1)): "feature:chat"}
     assert merged.etag == f'"{EPOCH}.17-{hash_ids(map(str, orders.open))}"'.encode()
 
 
