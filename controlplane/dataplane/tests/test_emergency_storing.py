@@ -48,7 +48,7 @@ def count_rows() -> int:
 def test_an_accepted_order_is_inserted_at_once(accepting: Following) -> None:
     order_id = accept(accepting, expires_in="2h")
 
-    wait_until(lambda: count_rows() == 1, 2)
+    wait_until(lambda: count_rows() == 1, 10)
     row = EmergencyOrder.objects.get()
     kept = accepting.state.orders.orders[order_id]
     assert (row.id, row.action, row.switch, row.order_id) == (order_id, "engage", kept.switch, None)
@@ -59,14 +59,14 @@ def test_an_accepted_order_is_inserted_at_once(accepting: Following) -> None:
 
 def test_orders_of_an_outage_are_inserted_once_the_database_is_back(accepting: Following) -> None:
     accepting.database.cut()
-    wait_until(lambda: not accepting.state.database_reachable, 5)
+    wait_until(lambda: not accepting.state.database_reachable, 10)
     order_id = accept(accepting)
     withdrawal_id = accept(accepting, action="withdraw", order=str(order_id), reason="false alarm")
     assert count_rows() == 0
 
     accepting.database.mend()
 
-    wait_until(lambda: count_rows() == 2, 5)
+    wait_until(lambda: count_rows() == 2, 10)
     row = EmergencyOrder.objects.get(pk=withdrawal_id)
     assert (row.action, row.order_id, row.expires_in) == ("withdraw", order_id, None)
 
@@ -76,24 +76,24 @@ def test_an_order_that_the_database_lost_is_inserted_again(
 ) -> None:
     monkeypatch.setattr(database_writer, "AGAIN_SECONDS", 0.5)
     accept(accepting)
-    wait_until(lambda: count_rows() == 1, 2)
+    wait_until(lambda: count_rows() == 1, 10)
     EmergencyOrder.objects.all().delete()
 
-    wait_until(lambda: count_rows() == 1, 3)
+    wait_until(lambda: count_rows() == 1, 10)
 
 
 def test_the_row_names_every_plane_that_holds_the_order(accepting: Following) -> None:
     order_id = accept(accepting)
-    wait_until(lambda: count_rows() == 1, 2)
+    wait_until(lambda: count_rows() == 1, 10)
 
     accepting.plane.emergency_orders.record_holder("dp-2", [order_id])
 
-    wait_until(lambda: EmergencyOrder.objects.get().planes == ["dp-1", "dp-2"], 3)
+    wait_until(lambda: EmergencyOrder.objects.get().planes == ["dp-1", "dp-2"], 10)
 
 
 def test_a_restarted_plane_inserts_what_it_finds_on_disk(accepting: Following) -> None:
     accepting.database.cut()
-    wait_until(lambda: not accepting.state.database_reachable, 5)
+    wait_until(lambda: not accepting.state.database_reachable, 10)
     accept(accepting)
     accepting.stop()
     accepting.database.mend()
@@ -101,7 +101,7 @@ def test_a_restarted_plane_inserts_what_it_finds_on_disk(accepting: Following) -
 
     accepting.start()
 
-    wait_until(lambda: count_rows() == 1, 5)
+    wait_until(lambda: count_rows() == 1, 10)
 
 
 def test_a_failing_insert_is_logged_once_and_stops_nothing(accepting: Following) -> None:
@@ -111,12 +111,12 @@ def test_a_failing_insert_is_logged_once_and_stops_nothing(accepting: Following)
         with capture_logs() as logs:
             accept(accepting)
             accept(accepting, switch="feature:mail")
-            wait_until(lambda: bool(_failures(logs)), 3)
+            wait_until(lambda: bool(_failures(logs)), 10)
         assert len(accepting.state.orders.open) == 2
     finally:
         with connection.cursor() as cursor:
             cursor.execute("ALTER TABLE elsewhere RENAME TO switches_emergencyorder")
-    wait_until(lambda: count_rows() == 2, 3)
+    wait_until(lambda: count_rows() == 2, 10)
     assert len(_failures(logs)) == 1
 
 
