@@ -54,7 +54,7 @@ def read_snapshot() -> tuple[SnapshotVersion, list[SnapshotEntry]]:
 
 def read_order_ids() -> OrderIds:
     """Return the ids of emergency orders that data planes stored."""
-    withdrawals = EmergencyOrder.objects.filter(order_id=OuterRef("pk"))
+    withdrawals = EmergencyOrder.objects.filter(order_id=OuterRef("pk"), switch=OuterRef("switch"))
     orders = EmergencyOrder.objects.filter(
         Q(closed_at__isnull=True) | Q(closed_at__gt=Now() - LISTED),
         action=EmergencyOrder.Action.ENGAGE,

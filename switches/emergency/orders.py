@@ -90,7 +90,7 @@ class Order:
 
         For an order whose id was given to an order with another subject, too.
         """
-        return replace(self, id=uuid5(self.id, self.subject))
+        return replace(self, id=derive_id(self.id, self.subject))
 
     def entry(self) -> SnapshotEntry:
         """Return the entry of the switch in snapshots, which engages it."""
@@ -151,6 +151,8 @@ def parse_order(document: Any) -> Order:
             order.expiry  # noqa: B018 - raises
         except InvalidInput as error:
             raise ValueError(error.detail) from error
+        except OverflowError as error:
+            raise ValueError("an order ends after the year 9999") from error
     elif order.expires_in is not None:
         raise ValueError("a withdrawal has no expiry")
     return order
@@ -214,6 +216,11 @@ def plan_withdrawal(
         at=at,
         plane=plane,
     )
+
+
+def derive_id(given: UUID, subject: str) -> UUID:
+    """Return the id of an order whose id was given to an order with another subject, too."""
+    return uuid5(given, subject)
 
 
 def hash_ids(ids: Iterable[str]) -> str:

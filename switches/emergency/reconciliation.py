@@ -37,7 +37,7 @@ from switches.services.registration import register_and_lock
 
 from . import notifications
 from .orderers import OrderRefused, find_actor
-from .orders import Order, parse_order
+from .orders import Order, derive_id, parse_order
 
 MAX_AT_ONCE = 100
 MAX_AGE = timedelta(days=400)
@@ -54,7 +54,8 @@ def reconcile_orders(now: datetime) -> int:
 
     Safe to run concurrently: each order is read again under the lock of the publication row.
     """
-    due = due_orders(now).order_by("at", "pk").values_list("pk", flat=True)
+    # Engagements first: a withdrawal waits for its order, and may be dated before it.
+    due = due_orders(now).order_by("action", "at", "pk").values_list("pk", flat=True)
     return batches.process_each(
         list(due[:MAX_AT_ONCE]),
         lambda pk: _reconcile_order(pk, now),
@@ -85,7 +86,7 @@ def _reconcile_order(pk: UUID, now: datetime) -> bool:
         _refuse(head, row, str(refusal), now)
         return True
     if order.withdraws is not None:
-        return _reconcile_withdrawal(head, row, order.withdraws, actor, now)
+        return _reconcile_withdrawal(head, row, actor, now)
     if _is_withdrawn(row, now):
         _close(row, State.WITHDRAWN, publication.advance(head, now), now)
         notifications.record(notifications.ACCEPTED, row, actor, now, reason=row.reason)
@@ -117,16 +118,28 @@ def _read_order(row: EmergencyOrder, now: datetime) -> Order:
 
 
 def _is_withdrawn(row: EmergencyOrder, now: datetime) -> bool:
-    """Return True if somebody with the right to do so withdrew the order."""
+    """Return True if somebody with the right to do so withdrew the order.
+
+    An id may have been given to two orders, of which one is stored under an id of its own. A
+    withdrawal names the id that was given, and the switch of the order that it withdraws.
+    """
     for withdrawal in EmergencyOrder.objects.filter(
-        action=EmergencyOrder.Action.WITHDRAW, order_id=row.pk
+        order_id__isnull=False, switch=row.switch
     ).order_by("at", "pk"):
+        if row.pk not in _withdrawn_ids(withdrawal):
+            continue
         try:
             find_actor(_read_order(withdrawal, now))
         except OrderRefused:
             continue
         return True
     return False
+
+
+def _withdrawn_ids(withdrawal: EmergencyOrder) -> list[UUID]:
+    """Return the ids under which the order that a withdrawal withdraws may be stored."""
+    given = withdrawal.order_id
+    return [] if given is None else [given, derive_id(given, withdrawal.switch)]
 
 
 def _engage(
@@ -250,7 +263,7 @@ def _extension(episode: Episode, expiry: Expiry, now: datetime) -> dict[str, Any
 
 
 def _reconcile_withdrawal(
-    head: Publication, row: EmergencyOrder, order_id: UUID, actor: Actor, now: datetime
+    head: Publication, row: EmergencyOrder, actor: Actor, now: datetime
 ) -> bool:
     """Close a withdrawal, and its order if that is refused and still blocks.
 
@@ -259,13 +272,15 @@ def _reconcile_withdrawal(
     episode stays engaged, and people are asked to release it.
     """
     # Not locked: a data plane that adds its name to many orders locks these in another order.
-    order = EmergencyOrder.objects.filter(pk=order_id).first()
-    if order is not None and order.state == State.RECEIVED:
+    orders = EmergencyOrder.objects.filter(pk__in=_withdrawn_ids(row), switch=row.switch)
+    if any(order.state == State.RECEIVED for order in orders):
         return False
-    episode = order.episode if order is not None else None
+    episodes = [order.episode for order in orders if order.episode is not None]
+    episode = max(episodes, key=lambda each: each.pk, default=None)
     version = publication.advance(head, now)
-    if order is not None and order.state == State.REFUSED and order.closed_at is None:
-        _close(order, State.REFUSED, version, now)
+    for order in orders:
+        if order.state == State.REFUSED and order.closed_at is None:
+            _close(order, State.REFUSED, version, now)
     if episode is None or episode.ended_at is not None:
         _close(row, State.WITHDRAWN, version, now)
         notifications.record(notifications.WITHDRAWN, row, actor, now, reason=row.reason)

@@ -10,9 +10,9 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from hashlib import sha256
 from typing import NamedTuple
-from uuid import UUID, uuid5
+from uuid import UUID
 
-from switches.emergency.orders import ENGAGE, Order, hash_ids
+from switches.emergency.orders import ENGAGE, Order, derive_id, hash_ids
 from switches.snapshot import LISTED, OrderIds
 
 CERTAIN = timedelta(days=29)
@@ -53,7 +53,7 @@ class OrderSet:
         for order in sorted(self.orders.values(), key=_precedence):
             if order.withdraws is None:
                 continue
-            for key in (order.withdraws, uuid5(order.withdraws, order.switch)):
+            for key in (order.withdraws, derive_id(order.withdraws, order.switch)):
                 withdrawn = self.orders.get(key)
                 if withdrawn is not None and withdrawn.switch == order.switch:
                     found.setdefault(key, order)

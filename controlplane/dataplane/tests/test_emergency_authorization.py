@@ -215,7 +215,13 @@ def test_orders_and_checks_of_codes_are_counted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("origin", "status"), [("http://plane", 201), ("https://evil.example", 403), ("null", 403)]
+    ("origin", "status"),
+    [
+        ("http://plane", 201),
+        ("https://evil.example", 403),
+        ("null", 403),
+        ("http://[broken", 403),
+    ],
 )
 def test_a_page_of_another_site_cannot_use_a_remembered_code(
     tmp_path: Path, origin: str, status: int

@@ -536,6 +536,7 @@ def test_hostile_texts_are_escaped(served: Plane) -> None:
         ({"Sec-Fetch-Site": "none"}, 200),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "null"}, 403),
+        ({"Origin": "http://[broken"}, 403),
         ({"Origin": "https://plane"}, 200),
         ({"Origin": "https://switchgear.example.org"}, 200),
         ({"Origin": "https://lb.example", "X-Forwarded-Host": "lb.example"}, 200),

@@ -158,6 +158,7 @@ class TestMalformed:
             {"reason": ""},
             {"expires_in": "soon"},
             {"expires_in": "400d"},
+            {"at": "9999-12-31T23:59:59Z"},
             {"expires_in": None},
             {"plane": ""},
             {"by_type": "robot", "by_name": "x", "by_id": 1},

@@ -1,6 +1,7 @@
 """Withdrawals of emergency orders, before and after these became episodes."""
 
 from datetime import timedelta
+from uuid import UUID, uuid5
 
 import pytest
 
@@ -10,6 +11,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
 from switches import services
+from switches.emergency import reconciliation
 from switches.models import EmergencyOrder, Episode, Publication
 from switches.tests import messages
 
@@ -183,3 +185,30 @@ def test_somebody_else_may_withdraw():
     reconcile()
 
     assert not Episode.objects.exists()
+
+
+def test_a_withdrawal_of_another_order_with_the_same_id_withdraws_that_one_alone():
+    mail = store("feature:mail", id=UUID(PK))
+    chat = store("feature:chat", id=uuid5(UUID(PK), "feature:chat"))
+    withdrawal = store(
+        "feature:chat", action="withdraw", order_id=PK, expires_in=None, reason="the wrong switch"
+    )
+
+    reconcile()
+    reconcile()
+
+    assert reload(mail).state == "reconciled"
+    assert (reload(chat).state, reload(withdrawal).state) == ("withdrawn", "withdrawn")
+    assert Episode.objects.get().switch_id == "feature:mail"
+
+
+def test_withdrawals_dated_before_their_orders_hold_up_nothing(monkeypatch):
+    monkeypatch.setattr(reconciliation, "MAX_AT_ONCE", 2)
+    orders = [store(f"feature:f{number}") for number in range(3)]
+    for order in orders:
+        store_withdrawal(order, at=order.at - timedelta(hours=1))
+
+    done = [reconcile() for _ in range(3)]
+
+    assert done == [2, 2, 2]
+    assert not EmergencyOrder.objects.filter(closed_at=None).exists()

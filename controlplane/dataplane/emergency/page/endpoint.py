@@ -168,7 +168,7 @@ def refuse_foreign_form(headers: Headers, console_url: str) -> None:
             headers.get(b"x-forwarded-host", b"").decode("latin-1"),
             urlsplit(console_url).netloc,
         }
-        is_own = not origin or urlsplit(origin).netloc in own - {""}
+        is_own = not origin or origin.partition("://")[2] in own - {""}
     if not is_own:
         raise Forbidden(
             "The form came from a page of another site. Open this page and send its form."
