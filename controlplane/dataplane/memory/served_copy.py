@@ -148,7 +148,8 @@ class DrillSnapshot:
 
     marks: Marks
     drilled: Sequence[SnapshotEntry]
-    _made: tuple[tuple[SnapshotEntry, ...], Copy] | None = field(default=None, repr=False)
+    _made: tuple[tuple[SnapshotEntry, ...], Copy, Copy] | None = field(default=None, repr=False)
+    """The last drill copy, after the drilled switches and the normal copy that it was made of."""
     _names: dict[bytes, bool] = field(default_factory=dict, repr=False)
 
     def copy_for(self, name: bytes | None, now: datetime, normal: Copy) -> Copy:
@@ -163,7 +164,8 @@ class DrillSnapshot:
         )
         if not running:
             return normal
-        if self._made is None or self._made[0] != running:
+        # The normal copy of a version changes with the emergency orders.
+        if self._made is None or self._made[1] is not normal or self._made[0] != running:
             entries = (*normal.entries.values(), *running)
             copy = normal.render(
                 normal.publication,
@@ -173,8 +175,8 @@ class DrillSnapshot:
                 orders=normal.orders,
                 orders_hash=normal.orders_hash,
             )
-            self._made = running, copy
-        return self._made[1]
+            self._made = running, normal, copy
+        return self._made[2]
 
     def is_for(self, name: bytes | None) -> bool:
         if name is None:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import re
 from datetime import UTC, datetime, timedelta
+from uuid import uuid4
 
 import pytest
 
@@ -14,6 +15,7 @@ from controlplane.dataplane.sync.snapshot_keeper import collect_state
 from controlplane.dataplane.tests.exchange import Exchange
 from controlplane.dataplane.tests.served import BEARER, EPOCH, ETAG, ask, plane
 from switches.drills.patterns import Marks
+from switches.emergency.orders import Order, Orderer, plan_order
 from switches.snapshot import SnapshotEntry, SnapshotVersion
 from switches.tests.snapshots import make_entry
 
@@ -49,6 +51,12 @@ def rehearsing(*switch_ids: str, drills: tuple[SnapshotEntry, ...] = ()):
     made = plane()
     made.state.install_copy(copy(17, *switch_ids, drills=drills or (drilled(),)), made.state.now())
     return made
+
+
+def make_order(switch: str) -> Order:
+    by = Orderer("user", "kim", 7)
+    request = {"switch": switch, "reason": "OpenAI 5xx on completions"}
+    return plan_order(request, id=uuid4(), by=by, at=datetime.now(UTC), plane="dp-1")
 
 
 def switches(response) -> dict[str, dict[str, object]]:
@@ -167,6 +175,18 @@ def test_document_is_made_once_for_all_marked_instances() -> None:
 
     assert normal.drill_snapshot.copy_for(b"chat/a", now, normal) is first
     assert first is not normal
+
+
+def test_an_emergency_order_reaches_marked_instances_during_the_drill() -> None:
+    served = rehearsing("feature:search")
+    before = ask(served, "GET", SNAPSHOT, MARKED)
+
+    served.state.add_orders([make_order("feature:mail")])
+
+    known = {**MARKED, "If-None-Match": before.headers["etag"]}
+    during = ask(served, "GET", SNAPSHOT, known)
+    assert during.status_code == 200
+    assert list(switches(during)) == ["feature:mail", "feature:search", "segment:finance"]
 
 
 @pytest.mark.parametrize(("headers", "is_drilled"), [(MARKED, True), (OTHER, False)])
