@@ -105,5 +105,5 @@ def test_either_etag_is_taken_for_the_version_that_is_applied(suffix: str) -> No
     assert (
         presence_buffer._parse_mark(applied, None)
         == presence_buffer._parse_mark(applied, copy(17))
-        == (EPOCH, 17)
+        == ((EPOCH, 17), suffix.removeprefix("-"))
     )
