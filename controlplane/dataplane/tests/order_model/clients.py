@@ -37,12 +37,7 @@ class Client:
             self._etag = copy.etag, in_force
 
     def has_applied(self, order_id: str) -> bool:
-        """Return True if the client holds the order's own entry.
-
-        It does not know the switch of an order that is hidden by another entry.
-        """
-        order = self._store.view.orders.kept.get(order_id)
-        return order is not None and order.entry is not None
+        return order_id in self._store.view.orders.kept
 
     def is_engaged(self, switch: str) -> bool:
         entry = self._store.view.entries.get(switch)
