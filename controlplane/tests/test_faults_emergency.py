@@ -1,6 +1,9 @@
 """Emergency orders with real processes: all but the data planes killed, and later back again."""
 
+import os
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -12,7 +15,7 @@ import httpx
 import psycopg
 import pytest
 
-from controlplane.dataplane.tests.processes import Server, addresses, data_plane, killed
+from controlplane.dataplane.tests.processes import ROOT, Server, addresses, data_plane, killed
 from controlplane.notify.delivery.tests.fake_slack import FakeSlack, fake_slack
 from controlplane.tests.installation import Installation, free_port, running, wait_until
 from controlplane.tests.plane_pollers import PlanePollers, Service, service
@@ -47,12 +50,35 @@ class Planes:
     accepted: dict[str, tuple[str, float]] = field(default_factory=dict)
     """By switch: the plane that accepted its order, and the UNIX time of the answer."""
 
-    def order_by_code(self, plane: str, switch: str) -> None:
-        """Give an order as a person, with an emergency code."""
-        body = {"action": "engage", "switch": switch, "reason": REASON}
-        url = f"{self.servers[plane].url}/api/v1/emergency/orders"
-        answer = httpx.post(url, json=body, auth=("admin", self.code), timeout=10)
-        assert answer.status_code == 201, answer.text
+    def order_by_page(self, plane: str, switch: str) -> None:
+        form = {
+            "action": "engage",
+            "nonce": str(uuid4()),
+            "typed_switch": switch,
+            "reason": REASON,
+            "name": "admin",
+            "code": self.code,
+        }
+        answer = httpx.post(f"{self.servers[plane].url}/emergency/", data=form, timeout=10)
+        assert answer.status_code == 200, answer.text
+        self.accepted[switch] = plane, time.time()
+
+    def order_by_cli(self, plane: str, switch: str, console: str) -> None:
+        variables = {
+            "SWITCHGEAR_URL": console,
+            "SWITCHGEAR_TOKEN": self.token,
+            "SWITCHGEAR_PLANES": self.servers[plane].url,
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "switchgear", "kill", switch, "--reason", REASON],
+            cwd=ROOT / "client",
+            env={**os.environ, **variables},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
         self.accepted[switch] = plane, time.time()
 
     def order_by_api(self, plane: str, switch: str) -> None:
@@ -141,8 +167,8 @@ def test_orders_need_one_data_plane_and_end_as_episodes(
 ) -> None:
     with killed(house, "postgres", "redis-server", "granian", "celery", "watchdog"):
         wait_until(lambda: not house.tree() or not _running(house), 10, house.tree)
-        planes.order_by_code("dp-1", "feature:chat")
-        planes.order_by_api("dp-2", "feature:mail")
+        planes.order_by_page("dp-1", "feature:chat")
+        planes.order_by_cli("dp-2", "feature:mail", house.url)
         planes.order_by_api("dp-3", "segment:finance")
         for one in planes.services.values():
             wait_until(lambda one=one: all(map(one.refuses, SWITCHES)), 10, one.read_log)
