@@ -65,6 +65,7 @@ class Promise:
     clients: set[Client] = field(default_factory=set)
     """Clients that have applied it."""
     is_ended: bool = False
+    is_old: bool = False
 
     def __post_init__(self) -> None:
         self._ids = self.order.id, uuid5(self.order.id, self.order.switch)
@@ -221,7 +222,7 @@ class World:
             return
         client.poll(process.state.copy)
         for promise in self.promises:
-            if client.has_applied(str(promise.order.id)) and self._is_only(promise):
+            if client.has_applied(str(promise.order.id)):
                 promise.clients.add(client)
 
     def store(self, index: int) -> None:
@@ -273,7 +274,8 @@ class World:
         age = self.database.now - backup.publication.published_at
         if self.database.is_up and age < KEPT:
             self.database.restore(backup, begins_epoch=begins_epoch)
-            self._forget_clients()  # They can't tell what a restored backup lost.
+            for promise in self.promises:  # Clients can't tell what a restored backup lost.
+                promise.clients.clear()
 
     def begin_epoch(self) -> None:
         if self.database.is_up and self.database.is_restored:
@@ -282,7 +284,8 @@ class World:
     def pass_time(self, seconds: float) -> None:
         self.database.now += timedelta(seconds=seconds)
         if seconds > DAY_SECONDS:
-            self._forget_clients()  # They drop an order that is not listed for two days.
+            for promise in self.promises:  # Clients may drop an order two days after its arrival.
+                promise.is_old = True
 
     # What must hold.
 
@@ -294,7 +297,7 @@ class World:
                 assert process.is_engaged(promise.order.switch) is not False, (
                     f"{process.plane} serves {promise.order.switch} as released"
                 )
-            for client in promise.clients:
+            for client in promise.clients if self._must_clients_keep(promise) else ():
                 switch = promise.order.switch
                 assert client.is_engaged(switch), f"a client lets {switch} go"
         for process in self.processes:
@@ -350,16 +353,12 @@ class World:
             if row is not None:
                 assert row.state in ("reconciled", "attached", "refused", "withdrawn")
 
-    def _is_only(self, promise: Promise) -> bool:
-        """Return True if no other switch has this id: clients can't tell them apart."""
+    def _must_clients_keep(self, promise: Promise) -> bool:
+        """Return False for an order that is old, or whose id was given to another switch, too."""
         order = promise.order
-        return all(
+        return not promise.is_old and all(
             each.order.id != order.id or each.order.switch == order.switch for each in self.promises
         )
-
-    def _forget_clients(self) -> None:
-        for promise in self.promises:
-            promise.clients.clear()
 
     def _is_due(self, row: Row) -> bool:
         return row.blocks_until is None or row.blocks_until <= self.database.now
