@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 from django.db import connection
@@ -28,8 +28,10 @@ KIM = Orderer("user", "kim", 7)
 @pytest.fixture
 def accepting(idle: Following, tmp_path: Path) -> Following:
     """A running plane that accepts orders."""
+    # A key of its own: tests that run at the same time share Redis.
+    keys = (order_key(str(uuid4())),)
     idle.config = replace(
-        idle.config, folder=tmp_path, signing_key=b"key", plane="dp-1", order_keys=(order_key("s"),)
+        idle.config, folder=tmp_path, signing_key=b"key", plane="dp-1", order_keys=keys
     )
     idle.start()
     return idle
