@@ -102,9 +102,16 @@ class EmergencyOrders:
         if self._journal is None:
             return
         loop, known = asyncio.get_running_loop(), [*self._stored.values()]
+        for order in await loop.run_in_executor(executor, self._journal.find_missing, known):
+            if self._stored.get(order.id) == order:
+                del self._stored[order.id]  # `store_missing` stores it again.
         loaded = await loop.run_in_executor(executor, self._journal.load, known)
-        self._stored.update({order.id: order for order in loaded})
         self._state.add_orders(loaded)
+        kept = self._state.orders.orders
+        for order in loaded:
+            # There may be a file of each of two orders with one id, of which one is kept.
+            if order.id not in self._stored or kept.get(order.id) == order:
+                self._stored[order.id] = order
 
     async def forget_old(self, saved: SavedState) -> None:
         """Forget orders that were closed long ago, now that `saved` tells so on disk.

@@ -98,6 +98,11 @@ class OrderJournal:
                 self._refused.add(name)  # Tried again: the error may be a passing one.
         return found
 
+    def find_missing(self, stored: Iterable[Order]) -> list[Order]:
+        """Return the orders in `stored` that have no file any more; raise OSError as `load`."""
+        names = set(self._names())
+        return [order for order in stored if _file_name(order) not in names]
+
     def remove(self, order_ids: Iterable[UUID]) -> None:
         """Remove orders; raise OSError if that fails."""
         gone = set(map(str, order_ids))

@@ -1,10 +1,12 @@
 """Acceptance of emergency orders: stored on disk, served at once, repeated without harm."""
 
 import asyncio
+import shutil
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -82,6 +84,41 @@ def test_a_restarted_plane_serves_its_orders_without_a_database(tmp_path: Path) 
 
     assert restarted.state.copy is not None
     assert "feature:chat" in restarted.state.copy.entries
+
+
+def test_an_order_whose_file_was_deleted_is_stored_again(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    order_at(served, **ENGAGE)
+    shutil.rmtree(tmp_path / "emergency")
+
+    async def look() -> None:
+        await served.emergency_orders.load()
+        assert served.emergency_orders.holders(order.id) == frozenset()
+        await served.emergency_orders.store_missing()
+
+    (order,) = served.state.orders.orders.values()
+    asyncio.run(look())
+
+    assert OrderJournal(tmp_path, (KEY,)).load() == [order]
+
+
+def test_of_two_stored_orders_with_one_id_the_kept_one_counts_as_stored(tmp_path: Path) -> None:
+    served = make_plane(tmp_path)
+    order_at(served, **ENGAGE)
+    (later,) = served.state.orders.orders.values()
+    kept = replace(later, at=later.at - timedelta(seconds=1), plane="dp-2")
+    journal = OrderJournal(tmp_path, (KEY,))
+
+    async def look() -> None:
+        await served.emergency_orders.merge([kept])
+        stored_at = journal.changed_at()
+        await served.emergency_orders.load()
+        await served.emergency_orders.store_missing()
+        assert journal.changed_at() == stored_at
+
+    asyncio.run(look())
+
+    assert set(journal.load()) == {kept, later}
 
 
 def test_a_repeated_order_has_the_same_answer_and_another_one_is_refused(tmp_path: Path) -> None:
