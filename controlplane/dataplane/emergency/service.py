@@ -33,6 +33,8 @@ ACCEPTED = 201
 MAX_OPEN = 5000
 KEPT = timedelta(days=30)
 """Time for which closed orders are kept, in case an older backup of the database is restored."""
+REPEATED_WITHIN = timedelta(minutes=10)
+"""Time in which the repetition of an order that has ended since gets the same answer."""
 DISK_SECONDS = 3.0
 """Longest wait for the disk to store an order."""
 MERGE_SECONDS = 0.8
@@ -180,6 +182,7 @@ class EmergencyOrders:
             known = orders.withdrawn.get(order.withdraws)
             if known is None and order.withdraws not in orders.unclosed:
                 raise _taken_over(order.withdraws)
+        self._refuse_ended(order, known)
         if known is not None and self.holders(known.id):
             return self._acceptance(known)
         if accepting is None:
@@ -235,6 +238,21 @@ class EmergencyOrders:
         if order_id in orders.closed:
             raise _taken_over(order_id)
         raise NotFound(f"There is no emergency order {order_id} on this data plane.")
+
+    def _refuse_ended(self, order: Order, known: Order | None) -> None:
+        """Raise :class:`Conflict` if the order's id is that of an order that has ended.
+
+        A late repetition must not look as if it blocked the switch. Soon after the order, it is the
+        repetition of a request that had no answer.
+        """
+        orders = self._state.orders
+        is_ended = order.id in orders.closed if known is None else known.id not in orders.open
+        is_repetition = known is not None and order.at - known.at < REPEATED_WITHIN
+        if order.action == ENGAGE and is_ended and not is_repetition:
+            raise Conflict(
+                f"The id {order.id} is that of an order that has ended: it was withdrawn, or the"
+                " console has taken it over. Send this one with a new id."
+            )
 
     def _require_room(self, order: Order) -> None:
         number = len(self._state.orders.open) + len(self._accepting)

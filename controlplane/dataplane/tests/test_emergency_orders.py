@@ -134,6 +134,27 @@ def test_a_repeated_order_has_the_same_answer_and_another_one_is_refused(tmp_pat
     assert len(served.state.orders.orders) == 1
 
 
+@pytest.mark.parametrize("is_known", [True, False])
+def test_the_id_of_an_order_that_ended_is_not_accepted_again(
+    tmp_path: Path, is_known: bool
+) -> None:
+    served = make_plane(tmp_path)
+    given = {**ENGAGE, "id": str(uuid4())}
+    state = served.state
+    if is_known:
+        order_at(served, **given)
+    closed = {UUID(given["id"]): ClosedOrder(state.wall(), "feature:chat")}
+    state.install_copy(copy(18), state.now(), closed=closed)
+
+    soon = order_at(served, **given)
+    state._ahead += timedelta(minutes=11).total_seconds()
+    late = order_at(served, **given)
+
+    assert soon.status_code == (201 if is_known else 409)
+    assert late.status_code == 409
+    assert "new id" in late.json()["detail"]
+
+
 def test_one_order_sent_twice_at_once_is_accepted_once(tmp_path: Path) -> None:
     served = make_plane(tmp_path)
     given = {**ENGAGE, "id": str(uuid4())}
