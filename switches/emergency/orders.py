@@ -92,8 +92,9 @@ class Order:
         """
         return replace(self, id=derive_id(self.id, self.subject))
 
+    @cached_property
     def entry(self) -> SnapshotEntry:
-        """Return the entry of the switch in snapshots, which engages it."""
+        """The entry of the switch in snapshots, which engages it."""
         scope, _, key = self.switch.partition(":")
         return SnapshotEntry(
             id=self.switch,

@@ -25,8 +25,8 @@ MAX_ORDERS = 5000
 MAX_CLOSED = MAX_SWITCHES
 """Maximum number of closed orders remembered."""
 UNLISTED_SECONDS = 48 * 3600.0
-"""Time after which an order that a newer snapshot does not list is dropped. Snapshots list a closed
-order for 24 hours only."""
+"""Time since an order was last listed, after which it is dropped if a newer snapshot does not list
+it. Snapshots list a closed order for 24 hours only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,21 +34,21 @@ class KeptOrder:
     """An order in force, from the snapshot `version` of `epoch`.
 
     `entry` is None if the order's id is listed, but neither its entry nor its switch.
-    `seen_at` is the time when the client first saw the order, in UNIX seconds. The order's own time
-    may be wrong.
+    `listed_at` is the time when a snapshot last listed the order, in UNIX seconds. The order's own
+    time may be wrong.
     """
 
     id: str
     entry: SwitchEntry | None
     epoch: str
     version: int
-    seen_at: float
+    listed_at: float
 
     def may_be_closed(self, snapshot: Snapshot, now: float) -> bool:
         """Return True if `snapshot`, which does not list the order, no longer has to list it."""
         if snapshot.epoch == self.epoch and snapshot.version <= self.version:
             return False
-        return now - self.seen_at > UNLISTED_SECONDS
+        return now - self.listed_at > UNLISTED_SECONDS
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class EmergencyOrders:
                     entries.get(order_id, None if before is None else before.entry),
                     snapshot.epoch,
                     snapshot.version,
-                    now if before is None else before.seen_at,
+                    now,
                 )
         return EmergencyOrders(kept, closed)
 

@@ -133,7 +133,7 @@ class SnapshotStore:
                 snapshot.epoch != copy.epoch or snapshot.version <= copy.version
             ):
                 return False
-            self._put_in_force(snapshot, seen_at=snapshot.published_at)
+            self._put_in_force(snapshot, listed_at=snapshot.published_at)
         return True
 
     def restore_orders(self, entries: Iterable[SwitchEntry]) -> None:
@@ -243,14 +243,14 @@ class SnapshotStore:
         self._console_snapshot = current
         return True
 
-    def _put_in_force(self, snapshot: Snapshot, seen_at: float | None = None) -> None:
-        """Replace the view; `seen_at` is the time when new orders were seen, by default now."""
+    def _put_in_force(self, snapshot: Snapshot, listed_at: float | None = None) -> None:
+        """Replace the view; `listed_at` is the time when orders were listed, by default now."""
         before = self.view.snapshot
         is_new_epoch = before is not None and before.epoch != snapshot.epoch
         if is_new_epoch:
             self._published = {}
         if self._orders or snapshot.open_orders or snapshot.closed_orders:
-            now = self.clock.now() if seen_at is None else min(seen_at, self.clock.now())
+            now = self.clock.now() if listed_at is None else min(listed_at, self.clock.now())
             self._orders = self._orders.accept(snapshot, now, is_new_epoch=is_new_epoch)
         self._replace_view(snapshot)
 

@@ -278,6 +278,19 @@ def test_unlisted_order_is_dropped_if_it_is_old_and_the_snapshot_newer(
     assert (reason(store) is None) is is_dropped
 
 
+def test_order_that_was_listed_lately_is_not_old() -> None:
+    clock = FakeClock(NOW)
+    store = store_of(clock)
+    store.accept(snapshot_of(order_row(FIRST), version=5))
+    clock.advance(UNLISTED_SECONDS)
+    store.accept(snapshot_of(order_row(FIRST), order_row(SECOND, "feature:mail"), version=5))
+    clock.advance(60)
+
+    store.accept(snapshot_of(version=6))
+
+    assert reason(store) == f"order {FIRST}"
+
+
 def test_order_with_a_wrong_time_is_not_old() -> None:
     """The clock of the data plane that accepted it may be wrong."""
     store = store_of()
@@ -439,7 +452,7 @@ def test_applied_order_stays_until_a_snapshot_in_force_closes_it(
     store = store_of(clock)
     applied: dict[str, tuple[str, int]] = {}
     """The snapshot that listed each order last, by epoch and version."""
-    seen_at: dict[str, float] = {}
+    listed_at: dict[str, float] = {}
     closed: set[str] = set()
     for snapshot, later in arriving:
         clock.advance(later)
@@ -452,7 +465,7 @@ def test_applied_order_stays_until_a_snapshot_in_force_closes_it(
                 applied.pop(order, None)
             for order, origin in list(applied.items()):
                 is_newer = snapshot.epoch != origin[0] or snapshot.version > origin[1]
-                is_old = clock.wall() - seen_at[order] > UNLISTED_SECONDS
+                is_old = clock.wall() - listed_at[order] > UNLISTED_SECONDS
                 if order in snapshot.open_orders:
                     applied[order] = (snapshot.epoch, snapshot.version)
                 elif is_newer and is_old:
@@ -461,7 +474,11 @@ def test_applied_order_stays_until_a_snapshot_in_force_closes_it(
             if order in shown and order not in closed and order not in applied:
                 applied[order] = (snapshot.epoch, snapshot.version)
         known = store.view.orders.ids
-        seen_at = {order: seen_at.get(order, clock.wall()) for order in known}
+        renewed = snapshot.open_orders if is_accepted else ()
+        listed_at = {
+            order: clock.wall() if order in renewed else listed_at.get(order, clock.wall())
+            for order in known
+        }
 
         for order in applied:
             entry = store.view.entries.get(ORDERS[order])

@@ -79,6 +79,11 @@ class EmergencyOrders:
         """Names of other data planes that hold an order, by the order's id."""
         self._merging: set[asyncio.Task[OSError | None]] = set()
         self._disk_fails = False
+        self._to_serve: list[Order] = []
+        """Stored orders that are not served yet."""
+        self._serving: asyncio.Future[None] | None = None
+        self._served_at = self._serving_seconds = 0.0
+        """When orders were last served, and how long that took, in monotonic seconds."""
         # Threads of their own, so that a disk that hangs occupies none that other work needs.
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="order-journal")
         self._accepting: dict[UUID, tuple[Order, asyncio.Future[Acceptance]]] = {}
@@ -265,19 +270,37 @@ class EmergencyOrders:
     async def _accept(self, order: Order) -> Acceptance:
         error = await self._try_store(order)
         if error is None:
-            self._serve(order)
+            await self._serve(order)
         await self.share([order])
         if not self.holders(order.id):
             raise Unavailable(self._explain_failure(order, error))
-        self._serve(order)
+        if error is not None:
+            await self._serve(order)
         by = f"{order.by.type}:{order.by.name}"
         what = {"order": str(order.id), "action": order.action, "switch": order.switch, "by": by}
         log.warning("emergency_order.accepted", **what)
         return self._acceptance(order)
 
-    def _serve(self, order: Order) -> None:
-        if self._state.add_orders([order]):
+    async def _serve(self, order: Order) -> None:
+        """Serve an order, together with others that are stored meanwhile.
+
+        The snapshot is rendered again each time, which takes long with thousands of orders.
+        """
+        self._to_serve.append(order)
+        if self._serving is None:
+            self._serving = asyncio.ensure_future(self._serve_waiting())
+        await asyncio.shield(self._serving)
+
+    async def _serve_waiting(self) -> None:
+        pause = self._served_at + self._serving_seconds - self._state.now()
+        await asyncio.sleep(max(0.0, pause))
+        orders, self._to_serve, self._serving = self._to_serve, [], None
+        began = self._state.now()
+        if self._state.add_orders(orders):
             self.on_news()
+        self._served_at = self._state.now()
+        # Other requests get at least half of the event loop.
+        self._serving_seconds = self._served_at - began
 
     def _explain_failure(self, order: Order, error: OSError | None) -> str:
         is_known = not isinstance(error, TimeoutError) and self.count_planes() == 1

@@ -24,7 +24,7 @@ def merge_orders(published: Copy, orders: OrderSet, now: datetime, before: Copy 
     for switch, order in orders.by_switch.items():
         present = entries.get(switch)
         if present is None or present.state == "ramping" or lapses_at(present) is not None:
-            entries[switch] = order.entry()
+            entries[switch] = order.entry
     hidden = {
         str(order.id): order.switch
         for order in orders.open.values()

@@ -31,7 +31,7 @@ def test_an_order_has_the_default_expiry_and_holds() -> None:
     order = plan()
     assert order.expires_in == "24h"
     assert (order.expiry.expires_at, order.expiry.on_expiry) == (AT + timedelta(hours=24), "hold")
-    entry = order.entry()
+    entry = order.entry
     assert (entry.id, entry.state, entry.emergency) == ("feature:chat", "engaged", str(ID))
 
 

@@ -88,7 +88,7 @@ def read_facts(
 ) -> PageFacts:
     copy = state.copy
     entries = (
-        [order.entry() for order in state.orders.by_switch.values()]
+        [order.entry for order in state.orders.by_switch.values()]
         if copy is None
         else list(copy.entries.values())
     )
