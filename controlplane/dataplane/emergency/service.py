@@ -260,7 +260,8 @@ class EmergencyOrders:
             )
 
     def _require_room(self, order: Order) -> None:
-        number = len(self._state.orders.open) + len(self._accepting)
+        in_force = self._state.orders.open
+        number = len(in_force) + sum(key not in in_force for key in self._accepting)
         if order.action == ENGAGE and number >= MAX_OPEN:
             raise Conflict(
                 f"{MAX_OPEN:,} emergency orders are open, and no more are accepted. Withdraw orders"
