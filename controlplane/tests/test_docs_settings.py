@@ -32,6 +32,7 @@ NOT_SETTINGS = {
     "CELERY_SKIP_CHECKS",
     "PGDATABASE",  # Of libpq, for its programs.
     "DEMO_TOKEN_FILE",  # The demo's own services are told by the supervisor.
+    *("LOGNAME", "USER"),  # The person at a shell.
     "SWITCHGEAR_",  # Of the client: it puts the name of an argument behind it.
 }
 SAID_OTHERWISE = {
@@ -42,6 +43,7 @@ SAID_OTHERWISE = {
     "SWITCHGEAR_STATE_DIR",
     "SWITCHGEAR_FORCE_ENGAGED",
     "SWITCHGEAR_BOOTSTRAP",
+    "SWITCHGEAR_PLANES",
 }
 """Names composed at runtime."""
 

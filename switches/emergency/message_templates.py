@@ -9,11 +9,12 @@ from controlplane.core.message_templates import (
 
 
 def _describe_place(facts: Facts) -> str:
-    return f"{facts['plane']}, {format_time(facts['ordered_at'])}"
+    at = facts.get("ordered_at")
+    return ", ".join(filter(None, [facts.get("plane", ""), format_time(at) if at else ""]))
 
 
 def _refusal_title(facts: Facts) -> str:
-    order = f"emergency order for {facts['switch']}"
+    order = f"emergency order for {facts.get('switch', '')}"
     if facts.get("action") == "withdraw":
         return f"Withdrawal of the {order} REFUSED"
     return f"{order[0].upper()}{order[1:]} REFUSED"

@@ -181,7 +181,7 @@ def test_page_to_deactivate_a_person_names_the_code_that_ends():
     user = kim()
     admin = browser_of(person("admin", "root"))
     path = f"/people/{user.pk}/deactivate/"
-    assert "emergency code" not in read(admin, path)
+    assert "Their emergency code" not in read(admin, path)
 
     services.create_code(user=user, actor=user.as_actor(), now=db_now())
 
