@@ -45,6 +45,7 @@ def test_created_code_is_shown_once_and_works():
     row = EmergencyCode.objects.get()
     assert codes.is_correct(code, bytes.fromhex(row.salt), bytes.fromhex(row.digest))
     assert "no-store" in response["Cache-Control"]
+    assert "http://testserver/emergency/" in response.content.decode()
     shown = read(browser)
     assert code not in shown
     assert "never used" in shown

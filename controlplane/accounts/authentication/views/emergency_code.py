@@ -7,9 +7,11 @@ from django.views.decorators.debug import sensitive_variables
 from controlplane.accounts.emergency_codes import services
 from controlplane.accounts.requests import UserRequest
 from controlplane.core.clock import db_now
+from controlplane.core.console_urls import console_url
 from controlplane.core.http.confirmation import require_fresh
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import page_view, redirect_done
+from controlplane.core.protocol import EMERGENCY_PAGE
 
 from .security import PAGE
 
@@ -28,7 +30,9 @@ def create_code(request: UserRequest) -> HttpResponse:
     now = db_now()
     require_fresh(request, now, next_url=PAGE)
     code = services.create_code(user=request.user, actor=actor_of(request), now=now)
-    return render(request, "core/security_emergency_code.html", {"code": code, "created_at": now})
+    page_url = console_url(EMERGENCY_PAGE) or request.build_absolute_uri(EMERGENCY_PAGE)
+    context = {"code": code, "created_at": now, "page_url": page_url}
+    return render(request, "core/security_emergency_code.html", context)
 
 
 @page_view("POST")
