@@ -1,7 +1,9 @@
 """The front page of a standalone data plane: its status, and how to stop traffic."""
 
+from datetime import timedelta
 from html import escape
 
+from controlplane.core import durations
 from controlplane.core.degradation_levels import build_document
 from controlplane.dataplane.state import State
 
@@ -31,7 +33,10 @@ Without: <code>GET /health/ready/data</code>.
 Engaged switches keep blocking, and released ones allow traffic, even while PostgreSQL and Redis
 are down.</p>
 <h2>To stop something without an emergency code</h2>
-<p>Use the console. If it does not respond but PostgreSQL does, on its server:
+<p>With an API token that has the scope <code>switches:emergency</code>:
+<code>switchgear kill segment:KEY --for 24h --reason "…"</code>, or
+<code>POST /api/v1/emergency/orders</code>.</p>
+<p>Or use the console. If it does not respond but PostgreSQL does, on its server:
 <code>.venv/bin/python manage.py killswitch engage --segment KEY --for 24h --reason "…"</code></p>
 <p>Otherwise stop traffic at its entry: scale the service to zero, close its route, or set its own
 switch. To stop a service that uses the client library, set
@@ -50,7 +55,7 @@ def render_page(state: State) -> Response:
     else:
         status = (
             "The database does not respond. The served data was confirmed"
-            f" {state.age_seconds():.0f} seconds ago."
+            f" {durations.format_readable(timedelta(seconds=round(state.age_seconds())))} ago."
         )
     present = degradation_status(state)
     page = (
@@ -67,12 +72,13 @@ def _render_causes(state: State) -> str:
     own = build_document(state.database_reachable, state.redis_reachable, state.own_causes())
     others = len(state.causes)
     parts = []
-    for text, effect in zip(own["causes"], own["effects"], strict=True):
+    for number, (text, effect) in enumerate(zip(own["causes"], own["effects"], strict=True)):
         parts.append(f"<p><strong>{escape(text)}</strong></p>")
         parts.append(f"<p>Does not work: {escape('; '.join(effect['fails']))}.</p>")
-        parts.append(f"<p>Works: {escape('; '.join(effect['works']))}.</p>")
+        if number == 0:  # What works despite the worst cause; another cause may claim more.
+            parts.append(f"<p>Works: {escape('; '.join(effect['works']))}.</p>")
     if others:
-        number = "1 cause" if others == 1 else f"{others} causes"
+        count = "1 cause" if others == 1 else f"{others} causes"
         where = "<code>GET /api/v1/degradation</code>"
-        parts.append(f"<p>{number} in addition to our own stores; see {where}.</p>")
+        parts.append(f"<p>{count} in addition to our own stores; see {where}.</p>")
     return "\n".join(parts or ["<p>No outage detected.</p>"])

@@ -85,7 +85,7 @@ def test_the_page_of_a_plane_alone_says_what_works_and_how_fresh_it_is() -> None
     response = ask(served, "GET", "/")
 
     assert response.status_code == 200
-    assert "confirmed 90 seconds ago" in response.text
+    assert "confirmed 1 min 30 s ago" in response.text
     assert "killswitch engage" in response.text
     assert '<a href="/emergency/"><strong>Stop something now</strong></a>' in response.text
     assert "can't change" not in response.text
