@@ -29,20 +29,22 @@ from switches.emergency.orders import (
     plan_withdrawal,
 )
 
+from .batched_serving import BatchedServing
+
 ACCEPTED = 201
-MAX_OPEN = 5000
-KEPT = timedelta(days=30)
+MAX_OPEN_ORDERS = 5000
+CLOSED_RETENTION = timedelta(days=30)
 """Time for which closed orders are kept, in case an older backup of the database is restored."""
-REPEATED_WITHIN = timedelta(minutes=10)
+REPETITION_WINDOW = timedelta(minutes=10)
 """Time in which the repetition of an order that has ended since gets the same answer."""
 DISK_SECONDS = 3.0
 """Longest wait for the disk to store an order."""
 MERGE_SECONDS = 0.8
 """Longest wait for the disk to store orders of other data planes before they get an answer."""
-EACH_SECONDS = 0.02
+DISK_SECONDS_PER_ORDER = 0.02
 """Additional time for each of several orders."""
 DISK_THREADS = 4
-MAX_STORED_AT_ONCE = 100
+STORE_BATCH_SIZE = 100
 
 ShareOrders = Callable[[Sequence[Order]], Awaitable[None]]
 """Sends orders to the other data planes, for at most a second, and records who holds them."""
@@ -79,11 +81,7 @@ class EmergencyOrders:
         """Names of other data planes that hold an order, by the order's id."""
         self._merging: set[asyncio.Task[OSError | None]] = set()
         self._disk_fails = False
-        self._to_serve: list[Order] = []
-        """Stored orders that are not served yet."""
-        self._serving: asyncio.Future[None] | None = None
-        self._served_at = self._serving_seconds = 0.0
-        """When orders were last served, and how long that took, in monotonic seconds."""
+        self._serving = BatchedServing(state, self._notify)
         # Threads of their own, so that a disk that hangs occupies none that other work needs.
         self._disk = ThreadPoolExecutor(DISK_THREADS, thread_name_prefix="order-journal")
         self._accepting: dict[UUID, tuple[Order, asyncio.Future[Acceptance]]] = {}
@@ -125,7 +123,7 @@ class EmergencyOrders:
 
         Raises OSError if the disk fails.
         """
-        orders, since = self._state.orders.orders, saved.confirmed_at - KEPT
+        orders, since = self._state.orders.orders, saved.confirmed_at - CLOSED_RETENTION
         old = [
             key
             for key, order in orders.items()
@@ -168,15 +166,15 @@ class EmergencyOrders:
         """
         answers = self._state.order_answers
         try:
-            accepted = await self._accept_request(request, by)
+            accepted = await self._answer_request(request, by)
         except DomainError as error:
             answers[error.status] += 1
             raise
         answers[ACCEPTED] += 1
         return accepted
 
-    async def _accept_request(self, request: Mapping[str, Any], by: Orderer) -> Acceptance:
-        order = self._plan(request, by)
+    async def _answer_request(self, request: Mapping[str, Any], by: Orderer) -> Acceptance:
+        order = self._plan_order(request, by)
         orders = self._state.orders
         known = orders.orders.get(order.id)
         other, accepting = self._accepting.get(order.id, (known, None))
@@ -186,15 +184,15 @@ class EmergencyOrders:
         if known is None and order.withdraws is not None:
             known = orders.withdrawn.get(order.withdraws)
             if known is None and order.withdraws not in orders.unclosed:
-                raise _taken_over(order.withdraws)
+                raise _make_taken_over(order.withdraws)
         self._refuse_ended(order, known)
         if known is not None and self.holders(known.id):
-            return self._acceptance(known)
+            return self._build_acceptance(known)
         if accepting is None:
             if known is None:
                 self._require_room(order)
             # A task of its own, so that a client that disconnects doesn't stop it halfway.
-            accepting = asyncio.ensure_future(self._accept(known or order))
+            accepting = asyncio.ensure_future(self._store_and_share(known or order))
             self._accepting[order.id] = order, accepting
             accepting.add_done_callback(lambda _: self._accepting.pop(order.id))
         return await asyncio.shield(accepting)
@@ -218,9 +216,9 @@ class EmergencyOrders:
         unclosed = self._state.orders.unclosed
         missing = [order for key, order in unclosed.items() if self._stored.get(key) != order]
         if missing and not self._merging:
-            await self._try_store(*missing[:MAX_STORED_AT_ONCE])
+            await self._try_store(*missing[:STORE_BATCH_SIZE])
 
-    def _plan(self, request: Mapping[str, Any], by: Orderer) -> Order:
+    def _plan_order(self, request: Mapping[str, Any], by: Orderer) -> Order:
         order_id = _read_id(request, "id") if request.get("id") is not None else uuid4()
         state, action = self._state, request.get("action")
         at = state.wall()
@@ -241,7 +239,7 @@ class EmergencyOrders:
         if order is not None and order.action == ENGAGE:
             return order
         if order_id in orders.closed:
-            raise _taken_over(order_id)
+            raise _make_taken_over(order_id)
         raise NotFound(f"There is no emergency order {order_id} on this data plane.")
 
     def _refuse_ended(self, order: Order, known: Order | None) -> None:
@@ -252,7 +250,7 @@ class EmergencyOrders:
         """
         orders = self._state.orders
         is_ended = order.id in orders.closed if known is None else known.id not in orders.open
-        is_repetition = known is not None and order.at - known.at < REPEATED_WITHIN
+        is_repetition = known is not None and order.at - known.at < REPETITION_WINDOW
         if order.action == ENGAGE and is_ended and not is_repetition:
             raise Conflict(
                 f"The id {order.id} is that of an order that has ended: it was withdrawn, or the"
@@ -260,48 +258,30 @@ class EmergencyOrders:
             )
 
     def _require_room(self, order: Order) -> None:
-        in_force = self._state.orders.open
-        number = len(in_force) + sum(key not in in_force for key in self._accepting)
-        if order.action == ENGAGE and number >= MAX_OPEN:
+        open_orders = self._state.orders.open
+        number = len(open_orders) + sum(key not in open_orders for key in self._accepting)
+        if order.action == ENGAGE and number >= MAX_OPEN_ORDERS:
             raise Conflict(
-                f"{MAX_OPEN:,} emergency orders are open, and no more are accepted. Withdraw orders"
-                " that are no longer needed, or engage global:all to stop everything."
+                f"{MAX_OPEN_ORDERS:,} emergency orders are open, and no more are accepted."
+                " Withdraw orders that are no longer needed, or engage global:all instead."
             )
 
-    async def _accept(self, order: Order) -> Acceptance:
+    async def _store_and_share(self, order: Order) -> Acceptance:
         error = await self._try_store(order)
         if error is None:
-            await self._serve(order)
+            await self._serving.serve(order)
         await self.share([order])
         if not self.holders(order.id):
             raise Unavailable(self._explain_failure(order, error))
         if error is not None:
-            await self._serve(order)
+            await self._serving.serve(order)
         by = f"{order.by.type}:{order.by.name}"
         what = {"order": str(order.id), "action": order.action, "switch": order.switch, "by": by}
         log.warning("emergency_order.accepted", **what)
-        return self._acceptance(order)
+        return self._build_acceptance(order)
 
-    async def _serve(self, order: Order) -> None:
-        """Serve an order, together with others that are stored meanwhile.
-
-        The snapshot is rendered again each time, which takes long with thousands of orders.
-        """
-        self._to_serve.append(order)
-        if self._serving is None:
-            self._serving = asyncio.ensure_future(self._serve_waiting())
-        await asyncio.shield(self._serving)
-
-    async def _serve_waiting(self) -> None:
-        pause = self._served_at + self._serving_seconds - self._state.now()
-        await asyncio.sleep(max(0.0, pause))
-        orders, self._to_serve, self._serving = self._to_serve, [], None
-        began = self._state.now()
-        if self._state.add_orders(orders):
-            self.on_news()
-        self._served_at = self._state.now()
-        # Other requests get at least half of the event loop.
-        self._serving_seconds = self._served_at - began
+    def _notify(self) -> None:
+        self.on_news()
 
     def _explain_failure(self, order: Order, error: OSError | None) -> str:
         is_known = not isinstance(error, TimeoutError) and self.count_planes() == 1
@@ -316,7 +296,7 @@ class EmergencyOrders:
         """Store orders on disk; if that fails, log the first error of an outage, and return it."""
         if self._journal is None:
             return OSError("there is no data directory")
-        seconds = DISK_SECONDS + len(orders) * EACH_SECONDS
+        seconds = DISK_SECONDS + len(orders) * DISK_SECONDS_PER_ORDER
         loop = asyncio.get_running_loop()
         try:
             written = loop.run_in_executor(self._disk, self._journal.write, *orders)
@@ -336,7 +316,7 @@ class EmergencyOrders:
         kept = self._state.orders.add(orders).orders
         return [order for key, order in kept.items() if known.get(key) != order]
 
-    def _acceptance(self, order: Order) -> Acceptance:
+    def _build_acceptance(self, order: Order) -> Acceptance:
         names = tuple(sorted(self.holders(order.id)))
         return Acceptance(order, names, max(self.count_planes(), len(names)))
 
@@ -345,7 +325,7 @@ async def _share_with_nobody(_orders: Sequence[Order]) -> None:
     pass
 
 
-def _taken_over(order_id: UUID) -> Conflict:
+def _make_taken_over(order_id: UUID) -> Conflict:
     return Conflict(
         f"The console has taken over the order {order_id}. To let traffic flow again, release the"
         " switch there."

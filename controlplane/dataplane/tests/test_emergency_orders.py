@@ -347,7 +347,7 @@ def test_a_withdrawal_needs_a_reason_and_withdraws_no_withdrawal(tmp_path: Path)
 def test_beyond_the_most_open_orders_withdrawals_are_accepted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service, "MAX_OPEN", 2)
+    monkeypatch.setattr(service, "MAX_OPEN_ORDERS", 2)
     served = make_plane(tmp_path)
     given = {**ENGAGE, "id": str(uuid4())}
     order_at(served, **given)

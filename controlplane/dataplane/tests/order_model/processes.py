@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from controlplane.dataplane.emergency.service import KEPT
+from controlplane.dataplane.emergency.service import CLOSED_RETENTION
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres.database import DatabaseHead
@@ -101,7 +101,7 @@ class Process:
         if saved is None:
             return
         self.disk.save(saved)
-        since = saved.confirmed_at - KEPT
+        since = saved.confirmed_at - CLOSED_RETENTION
         old = [key for key, each in saved.closed.items() if each.at < since]
         self.disk.journal -= {each for each in self.disk.journal if each.id in old}
         self.live.forget_orders(old)

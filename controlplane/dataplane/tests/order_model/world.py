@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 from uuid import UUID, uuid5
 
-from controlplane.dataplane.emergency.service import KEPT
+from controlplane.dataplane.emergency.service import CLOSED_RETENTION
 from switches.emergency.orders import ENGAGE, Order, Orderer, plan_withdrawal
 
 from .clients import Client
@@ -272,7 +272,7 @@ class World:
         """Restore a backup, unless it is older than the orders that planes keep."""
         backup = self.backups[which % len(self.backups)]
         age = self.database.now - backup.publication.published_at
-        if self.database.is_up and age < KEPT:
+        if self.database.is_up and age < CLOSED_RETENTION:
             self.database.restore(backup, begins_epoch=begins_epoch)
             for promise in self.promises:  # Clients can't tell what a restored backup lost.
                 promise.clients.clear()
