@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 
 from controlplane.core.threads import ReusedConnection
+from controlplane.dataplane.tests.lines import wait_until
 
 pytestmark = pytest.mark.django_db
 
@@ -79,6 +80,11 @@ def test_concurrent_uses_have_a_connection_each_and_one_is_kept(database: Reused
 
     assert len(results) == 2
     assert later in results
+    wait_until(lambda: running_backends(results) == {later}, 5)  # A backend takes time to end.
+
+
+def running_backends(pids: set[int]) -> set[int]:
     with connection.cursor() as cursor:
-        cursor.execute("SELECT pid FROM pg_stat_activity WHERE pid = ANY(%s)", [list(results)])
-        assert cursor.fetchall() == [(later,)]
+        cursor.execute("SELECT pg_stat_clear_snapshot()")
+        cursor.execute("SELECT pid FROM pg_stat_activity WHERE pid = ANY(%s)", [list(pids)])
+        return {pid for (pid,) in cursor.fetchall()}
