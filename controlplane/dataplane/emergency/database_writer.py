@@ -15,7 +15,7 @@ from .service import EmergencyOrders
 
 IDLE_SECONDS = 0.5
 """Interval between looks for orders that arrived without a wake-up, and after failures."""
-AGAIN_SECONDS = 10.0
+REINSERT_SECONDS = 10.0
 """Interval between insertions of an order that the database has not closed."""
 WRITE_SECONDS = 10.0
 
@@ -56,7 +56,7 @@ class DatabaseWriter:
         if not state.database_reachable or state.database_read_only:
             self._inserted = {}
             return
-        if now - self._began_at >= AGAIN_SECONDS:
+        if now - self._began_at >= REINSERT_SECONDS:
             self._began_at, self._inserted = now, {}
         unclosed = state.orders.unclosed
         holders = {key: self._service.holders(key) for key in unclosed}

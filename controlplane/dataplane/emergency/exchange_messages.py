@@ -25,8 +25,8 @@ HEADER = "Switchgear-Peer"
 REQUEST: Final = b"POST " + EXCHANGE.encode()
 REPLY: Final = b"reply " + EXCHANGE.encode()
 MAX_SKEW_SECONDS = 60.0
-MAX_PAGE_BYTES = 512 * 1024
-MAX_PAGE_ORDERS = 500
+MAX_BATCH_BYTES = 512 * 1024
+MAX_BATCH_ORDERS = 500
 MAX_REPLY_BYTES = 4 * 1024 * 1024
 _STAMP = re.compile(
     rb"t=([0-9]{1,12}), n=([0-9a-f]{32}), b=([0-9a-f]{64}), v1=([0-9a-f]{64})", re.ASCII
@@ -211,17 +211,17 @@ def parse_listed(text: str) -> UUID:
     return UUID(hex=text[:_ID_DIGITS])
 
 
-def sign_page(orders: Iterable[Order], key: bytes) -> tuple[tuple[str, ...], int]:
+def sign_batch(orders: Iterable[Order], key: bytes) -> tuple[tuple[str, ...], int]:
     """Return as many signed orders as fit into a message, and their number."""
-    page: list[str] = []
+    batch: list[str] = []
     size = 0
     for order in orders:
         text = SIGNED_ORDER.sign(order, key).decode()
         size += len(orjson.dumps(text))
-        if page and (size > MAX_PAGE_BYTES or len(page) == MAX_PAGE_ORDERS):
+        if batch and (size > MAX_BATCH_BYTES or len(batch) == MAX_BATCH_ORDERS):
             break
-        page.append(text)
-    return tuple(page), len(page)
+        batch.append(text)
+    return tuple(batch), len(batch)
 
 
 def _list_order(order: Order) -> str:

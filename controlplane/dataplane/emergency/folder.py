@@ -8,7 +8,7 @@ import structlog
 
 from .service import EmergencyOrders
 
-LOOK_SECONDS = 0.25
+POLL_SECONDS = 0.25
 LIST_SECONDS = 10.0
 """Longest time between two listings, for file systems that don't update a folder's time."""
 RECENT_SECONDS = 2.0
@@ -47,6 +47,6 @@ async def watch_folder(service: EmergencyOrders) -> None:
                         "order_folder.unreadable", kind=type(error).__name__, error=str(error)
                     )
                 is_failing = True
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
     finally:
         executor.shutdown(wait=False, cancel_futures=True)

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 1.0
 REQUEST_SECONDS = 4.0
-LOOK_SECONDS = 1.0
+ACTIVE_INTERVAL_SECONDS = 1.0
 """Interval of exchanges while the database is unreachable or the data planes differ."""
-QUIET_SECONDS = 10.0
+IDLE_INTERVAL_SECONDS = 10.0
 """Interval of exchanges otherwise."""
 MAX_PENDING = 5000
 
@@ -51,11 +51,11 @@ class PeerFailed(Exception):
     """An exchange that failed; the text is the reason, for the log."""
 
 
-class NoExchange(PeerFailed):
+class ExchangeUnsupported(PeerFailed):
     """Raised if the data plane is of an older version, which exchanges no orders."""
 
 
-class Home(Protocol):
+class LocalPlane(Protocol):
     """The data plane of this process, for its peers."""
 
     plane: str
@@ -93,7 +93,7 @@ class Peer:
     `addresses` are tried in turn: those of one URL's host.
     """
 
-    def __init__(self, home: Home, url: "httpx.URL", client: "httpx.AsyncClient") -> None:
+    def __init__(self, local: LocalPlane, url: "httpx.URL", client: "httpx.AsyncClient") -> None:
         self.addresses: tuple[str, ...] = ()
         self.plane = ""
         self.process = ""
@@ -101,15 +101,15 @@ class Peer:
         """None before the first exchange."""
         self.is_older = False
         """True if it is of a version that exchanges no orders."""
-        self.changed_at = home.now()
+        self.changed_at = local.now()
         """Monotonic time at which it became reachable or unreachable."""
-        self._home = home
+        self._local = local
         self._url = url
         self._client = client
-        self._turn = 0
-        self._ahead = 0.0
+        self._address_index = 0
+        self._clock_offset_seconds = 0.0
         """Seconds by which the peer's clock is ahead."""
-        self._key = 0
+        self._key_index = 0
         self._compared: tuple[str, str] | None = None
         """Digests of both data planes after the last comparison."""
         self._pending: deque[tuple[Order, asyncio.Future[bool]]] = deque()
@@ -125,11 +125,11 @@ class Peer:
     @property
     def is_own(self) -> bool:
         """True if this data plane itself answers at the address, maybe another process of it."""
-        return self.plane == self._home.plane
+        return self.plane == self._local.plane
 
     @property
     def is_this_process(self) -> bool:
-        return self.process == self._home.process
+        return self.process == self._local.process
 
     @property
     def label(self) -> str:
@@ -165,68 +165,70 @@ class Peer:
             self._drop_pending()
 
     async def _exchange(self) -> None:
-        home = self._home
+        local = self._local
         reply = await self._send()
         while self._pending:
             reply = await self._send()
-        digests = home.orders.digest, reply.sender.digest
+        digests = local.orders.digest, reply.sender.digest
         if digests[0] == digests[1]:
-            self._record_holder(reply, home.orders.unclosed)
+            self._record_holder(reply, local.orders.unclosed)
         elif digests != self._compared:
             await self._compare()
 
     async def _compare(self) -> None:
         """Get the orders that only the peer has, and send it those that it lacks."""
-        home = self._home
+        local = self._local
         while True:
-            before = home.orders
+            before = local.orders
             reply = await self._send(listing=messages.list_orders(before.unclosed.values()))
             self._record_holder(reply, before.unclosed.keys() - set(reply.wanted))
-            await home.receive(reply.orders, self.label)
+            await local.receive(reply.orders, self.label)
             wanted = [before.orders[key] for key in reply.wanted if key in before.orders]
             digest = reply.sender.digest
             while wanted:
-                page, number = messages.sign_page(wanted, self._keys().order)
-                digest = (await self._send(page)).sender.digest
+                batch, number = messages.sign_batch(wanted, self._keys().order)
+                digest = (await self._send(batch)).sender.digest
                 wanted = wanted[number:]
-            if not reply.more or home.orders is before:
+            if not reply.more or local.orders is before:
                 break
-        self._compared = home.orders.digest, digest
+        self._compared = local.orders.digest, digest
 
     def _record_holder(self, reply: ExchangeReply, order_ids: Iterable[UUID]) -> None:
         if reply.sender.all_stored:
-            self._home.record_holder(reply.sender.plane, order_ids)
+            self._local.record_holder(reply.sender.plane, order_ids)
 
     async def _send(
-        self, page: tuple[str, ...] = (), listing: tuple[str, ...] | None = None
+        self, batch: tuple[str, ...] = (), listing: tuple[str, ...] | None = None
     ) -> ExchangeReply:
         """Send signed orders, pending ones too, and return the verified reply."""
         pending = list(self._pending)
-        signed, number = messages.sign_page((order for order, _ in pending), self._keys().order)
+        signed, number = messages.sign_batch((order for order, _ in pending), self._keys().order)
         for _ in range(number):
             self._pending.popleft()
         sent = pending[:number]
         try:
             reply = await self._request(
-                ExchangeRequest(sender=self._home.sender(), orders=page + signed, listing=listing)
+                ExchangeRequest(sender=self._local.sender(), orders=batch + signed, listing=listing)
             )
         except BaseException:
             _resolve(sent, set())
             raise
         _resolve(sent, set(reply.stored))
         self.plane, self.process = reply.sender.plane, reply.sender.process
-        self._home.record_holder(self.plane, reply.stored)
+        self._local.record_holder(self.plane, reply.stored)
         return reply
 
     async def _request(self, request: ExchangeRequest) -> ExchangeReply:
         body = request.serialize()
-        for _ in range(len(self._home.keys) + 2):
+        for _ in range(len(self._local.keys) + 2):
             keys, nonce = self._keys(), messages.make_nonce()
-            at = self._home.unix() + self._ahead
+            at = self._local.unix() + self._clock_offset_seconds
             stamp = Stamp.make(REQUEST, body, keys.message, at=at, nonce=nonce)
             status, header, content = await self._post(body, stamp.header)
             if status in (404, 405):
-                raise NoExchange("it is of an older version, which exchanges no emergency orders")
+                raise ExchangeUnsupported(
+                    "it is of an older version, which exchanges no emergency orders"
+                )
             if status == 401:
                 self._adapt(content, nonce)
                 continue
@@ -242,9 +244,9 @@ class Peer:
         except (InvalidMessage, orjson.JSONDecodeError, LookupError, TypeError):
             stamp = None
         if stamp and stamp.repeats(nonce) and stamp.find_key(REPLY, [self._keys()]):
-            self._ahead = stamp.at - self._home.unix()
+            self._clock_offset_seconds = stamp.at - self._local.unix()
         else:
-            self._key += 1
+            self._key_index += 1
 
     async def _post(self, body: bytes, header: bytes) -> tuple[int, bytes, bytes]:
         """Return status, signature header and body of the response."""
@@ -252,7 +254,7 @@ class Peer:
 
         if not self.addresses:
             raise PeerFailed("the name of its host can't be resolved")
-        address = self.addresses[self._turn % len(self.addresses)]
+        address = self.addresses[self._address_index % len(self.addresses)]
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
                 try:
@@ -263,7 +265,7 @@ class Peer:
                     # The peer may have closed an idle connection just now.
                     return await self._stream(address, body, header)
         except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            self._turn += 1
+            self._address_index += 1
             raise PeerFailed(f"no connection ({type(error).__name__})") from error
         except (httpx.TimeoutException, TimeoutError) as error:
             raise PeerFailed(f"no answer within {REQUEST_SECONDS:g} s") from error
@@ -290,43 +292,43 @@ class Peer:
             return response.status_code, response.headers.get(HEADER, "").encode(), content
 
     def _keys(self) -> PeerKeys:
-        return self._home.keys[self._key % len(self._home.keys)]
+        return self._local.keys[self._key_index % len(self._local.keys)]
 
     async def _pause(self) -> None:
         """Wait until the next exchange is due, or until there are orders to push."""
-        began, seen = self._home.now(), self._home.orders
-        quiet_seconds = QUIET_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311
+        began, seen = self._local.now(), self._local.orders
+        idle_seconds = IDLE_INTERVAL_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_SECONDS * random.uniform(0.8, 1.0)):  # noqa: S311
+                async with asyncio.timeout(ACTIVE_INTERVAL_SECONDS * random.uniform(0.8, 1.0)):  # noqa: S311
                     await self._woken.wait()
                     return
-            is_quiet = self._home.database_reachable and self.is_reachable
-            is_same = self._home.orders is seen
-            if not ((is_quiet and is_same) or self.is_this_process or self.is_older):
+            is_idle = self._local.database_reachable and self.is_reachable
+            is_same = self._local.orders is seen
+            if not ((is_idle and is_same) or self.is_this_process or self.is_older):
                 return
-            if self._home.now() - began >= quiet_seconds:
+            if self._local.now() - began >= idle_seconds:
                 return
 
     def _record_success(self) -> None:
-        self._home.exchanges["succeeded"] += 1
+        self._local.exchanges["succeeded"] += 1
         if self.is_reachable is False or self.is_older:
             log.info("peer.reachable", peer=self.label, url=str(self._url))
         if self.is_reachable is not True:
-            self.is_reachable, self.changed_at = True, self._home.now()
+            self.is_reachable, self.changed_at = True, self._local.now()
         self.is_older = False
 
     def _record_failure(self, error: Exception) -> None:
-        self._home.exchanges["failed"] += 1
+        self._local.exchanges["failed"] += 1
         self._drop_pending()
         self._compared = None
-        is_older = isinstance(error, NoExchange)
+        is_older = isinstance(error, ExchangeUnsupported)
         if self.is_reachable is not is_older or is_older is not self.is_older:
             text = str(error) or type(error).__name__
             event = "peer.older" if is_older else "peer.unreachable"
             addresses = ", ".join(self.addresses)
             log.warning(event, peer=self.label, url=str(self._url), at=addresses, error=text)
-            self.is_reachable, self.changed_at = is_older, self._home.now()
+            self.is_reachable, self.changed_at = is_older, self._local.now()
         self.is_older = is_older
 
     def _drop_pending(self) -> None:

@@ -230,12 +230,12 @@ class Peers:
         if sender.all_stored:
             self.record_holder(sender.plane, map(messages.parse_listed, request.listing))
         offered, wanted = messages.compare_listing(request.listing, self.orders)
-        page, number = messages.sign_page(offered, keys.order)
+        batch, number = messages.sign_batch(offered, keys.order)
         return ExchangeReply(
             sender=self.sender(),
             stored=stored,
             wanted=tuple(wanted),
-            orders=page,
+            orders=batch,
             more=number < len(offered),
         )
 

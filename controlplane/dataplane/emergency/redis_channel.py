@@ -34,16 +34,16 @@ class RedisChannel:
         self._redis_url = redis_url
         self._key = key
         self._receive = receive
-        self._leaving: deque[bytes] = deque(maxlen=MAX_WAITING)
-        self._arriving: deque[bytes] = deque(maxlen=MAX_WAITING)
-        self._has_leaving = asyncio.Event()
-        self._has_arriving = asyncio.Event()
+        self._outgoing: deque[bytes] = deque(maxlen=MAX_WAITING)
+        self._incoming: deque[bytes] = deque(maxlen=MAX_WAITING)
+        self._has_outgoing = asyncio.Event()
+        self._has_incoming = asyncio.Event()
         self._is_failing = False
 
     def publish(self, orders: Iterable[Order]) -> None:
         """Publish orders soon, if Redis responds."""
-        self._leaving.extend(SIGNED_ORDER.sign(order, self._key) for order in orders)
-        self._has_leaving.set()
+        self._outgoing.extend(SIGNED_ORDER.sign(order, self._key) for order in orders)
+        self._has_outgoing.set()
 
     async def run(self) -> None:
         """Publish and receive orders, until canceled."""
@@ -55,18 +55,18 @@ class RedisChannel:
             on_begin=lambda: None,
             on_lost=lambda: None,
         )
-        await asyncio.gather(subscriber.run(), self._publish(), self._take())
+        await asyncio.gather(subscriber.run(), self._publish(), self._receive_incoming())
 
     def _accept(self, message: bytes) -> None:
-        self._arriving.append(message)
-        self._has_arriving.set()
+        self._incoming.append(message)
+        self._has_incoming.set()
 
-    async def _take(self) -> None:
+    async def _receive_incoming(self) -> None:
         while True:
-            await self._has_arriving.wait()
-            self._has_arriving.clear()
-            texts = [message.decode(errors="replace") for message in self._arriving]
-            self._arriving.clear()
+            await self._has_incoming.wait()
+            self._has_incoming.clear()
+            texts = [message.decode(errors="replace") for message in self._incoming]
+            self._incoming.clear()
             try:
                 await self._receive(texts, "Redis")
             except Exception as error:
@@ -74,10 +74,10 @@ class RedisChannel:
 
     async def _publish(self) -> None:
         while True:
-            await self._has_leaving.wait()
-            self._has_leaving.clear()
-            signed = list(self._leaving)
-            self._leaving.clear()
+            await self._has_outgoing.wait()
+            self._has_outgoing.clear()
+            signed = list(self._outgoing)
+            self._outgoing.clear()
             try:
                 await self._send(signed)
             except Exception as error:

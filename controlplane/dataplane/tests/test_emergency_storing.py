@@ -76,7 +76,7 @@ def test_orders_of_an_outage_are_inserted_once_the_database_is_back(accepting: F
 def test_an_order_that_the_database_lost_is_inserted_again(
     accepting: Following, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(database_writer, "AGAIN_SECONDS", 0.5)
+    monkeypatch.setattr(database_writer, "REINSERT_SECONDS", 0.5)
     accept(accepting)
     wait_until(lambda: count_rows() == 1, 10)
     EmergencyOrder.objects.all().delete()

@@ -255,18 +255,18 @@ def test_of_an_order_whose_content_differs_both_planes_send_theirs() -> None:
     assert (difference.offered, difference.wanted) == ([ours], [order(1).id])
 
 
-def test_pages_of_orders_stay_below_the_limit_and_have_at_least_one() -> None:
+def test_batches_of_orders_stay_below_the_limit_and_have_at_least_one() -> None:
     long = [order(n) for n in range(1, 2001)]
-    pages: list[tuple[str, ...]] = []
+    batches: list[tuple[str, ...]] = []
     rest: list[Any] = long
     while rest:
-        page, number = messages.sign_page(rest, KEYS.order)
-        assert number == len(page) > 0
-        assert len(orjson.dumps(page)) < messages.MAX_PAGE_BYTES + 10_000
-        pages.append(page)
+        batch, number = messages.sign_batch(rest, KEYS.order)
+        assert number == len(batch) > 0
+        assert len(orjson.dumps(batch)) < messages.MAX_BATCH_BYTES + 10_000
+        batches.append(batch)
         rest = rest[number:]
 
-    assert [text for page in pages for text in page] == [*sign(*long)]
+    assert [text for batch in batches for text in batch] == [*sign(*long)]
 
 
 def test_keys_of_messages_differ_from_those_of_orders_and_between_secrets() -> None:
