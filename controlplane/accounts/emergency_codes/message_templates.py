@@ -1,3 +1,5 @@
+"""Message template of emergency codes."""
+
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
 
 from .services import EVENT

@@ -36,7 +36,7 @@ def get_current(user: User) -> EmergencyCode | None:
 def create_code(*, user: User, actor: Actor, now: datetime) -> str:
     """Create or replace the person's own code; return its text, which is not stored.
 
-    Raises :class:`Forbidden` if the role doesn't allow a code, or the actor is someone else.
+    Raise :class:`Forbidden` if the role doesn't allow a code, or the actor is someone else.
     """
     actor.require(SCOPE)
     if actor.type != "user" or actor.user_id != user.pk:
@@ -54,7 +54,7 @@ def create_code(*, user: User, actor: Actor, now: datetime) -> str:
 def revoke_code(*, user: User, actor: Actor, now: datetime, reason: str = "") -> bool:
     """Revoke a person's code, if there is one; return True if there was.
 
-    Raises :class:`Forbidden` if the actor is neither this person nor an admin.
+    Raise :class:`Forbidden` if the actor is neither this person nor an admin.
     """
     if actor.type != "system" and not (actor.is_person and actor.user_id == user.pk):
         actor.require_power(Power.ADMINISTER)

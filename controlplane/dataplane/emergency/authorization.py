@@ -21,7 +21,7 @@ FAILURES_WITHIN_SECONDS = 60.0
 MAX_KEYS = 20_000
 HASHED_AT_ONCE = 2
 MAX_WAITING = 20
-"""Most requests that wait for the hash of their code; a hash takes about 50 ms of CPU."""
+"""Maximum number of requests that wait for the hash of their code, about 50 ms of CPU each."""
 
 _UNKNOWN = CodeHash(0, codes.DUMMY_SALT, codes.DUMMY_DIGEST)
 

@@ -14,7 +14,7 @@ from controlplane.dataplane.state import State
 from .service import EmergencyOrders
 
 IDLE_SECONDS = 0.5
-"""Interval between looks for orders that arrived without a wake-up, and after failures."""
+"""Interval between checks for orders that arrived without a wake-up, and after failures."""
 REINSERT_SECONDS = 10.0
 """Interval between insertions of an order that the database has not closed."""
 WRITE_SECONDS = 10.0
@@ -25,8 +25,8 @@ log = structlog.get_logger(__name__)
 class DatabaseWriter:
     """Inserts orders when they arrive, and again until the database has closed them.
 
-    Other processes and data planes insert the same orders; the first one counts. Again and again,
-    because the database may have lost an order: it may have failed over to a replica that lacks it.
+    Other processes and data planes insert the same orders; the first insert counts. Inserts are
+    repeated because a failover to a replica that lagged may have lost them.
     """
 
     def __init__(self, config: Config, state: State, service: EmergencyOrders) -> None:
@@ -73,6 +73,6 @@ class DatabaseWriter:
             self._is_failing = True
             return
         self._is_failing = False
-        if has_closed:  # Perhaps long ago, in a version that was read without asking for it.
+        if has_closed:  # Perhaps before the last read, which did not ask for these orders.
             state.must_reread = True
         self._inserted |= {order.id: holders[order.id] for order in due}

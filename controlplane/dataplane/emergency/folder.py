@@ -1,4 +1,4 @@
-"""Watch of the folder of orders, which the processes of one host share."""
+"""Background task that watches the folder of orders, which the processes of one host share."""
 
 import asyncio
 import time
@@ -10,7 +10,7 @@ from .service import EmergencyOrders
 
 POLL_SECONDS = 0.25
 LIST_SECONDS = 10.0
-"""Longest time between two listings, for file systems that don't update a folder's time."""
+"""Maximum time between two listings, for file systems that don't update a folder's time."""
 RECENT_SECONDS = 2.0
 """A folder that changed so recently is listed again: its time may not tell two changes apart."""
 STORE_SECONDS = 1.0
@@ -44,7 +44,7 @@ async def watch_folder(service: EmergencyOrders) -> None:
             except Exception as error:
                 if not is_failing:
                     log.error(
-                        "order_folder.unreadable", kind=type(error).__name__, error=str(error)
+                        "emergency_order.not_loaded", kind=type(error).__name__, error=str(error)
                     )
                 is_failing = True
             await asyncio.sleep(POLL_SECONDS)

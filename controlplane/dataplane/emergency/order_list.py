@@ -27,8 +27,8 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 def build_page(state: State, service: EmergencyOrders, call: Call) -> dict[str, Any]:
     """Return a page of open and withdrawn orders as `{"next", "previous", "results"}`.
 
-    `planes` hold the order on disk. `applied` counts the instances that this process has heard of
-    lately, `of`, and those among them that apply the order, `by`.
+    `planes` hold the order on disk. `applied` has the number of instances that polled this process
+    lately, `of`, and the number of those that apply the order, `by`.
     """
     query = parse_qs(call.scope["query_string"].decode("latin-1"))
     limit = min(max(1, _read_number(query, "limit", DEFAULT_LIMIT)), MAX_LIMIT)
@@ -49,7 +49,10 @@ def build_page(state: State, service: EmergencyOrders, call: Call) -> dict[str, 
 
 
 def count_applied(state: State) -> tuple[Mapping[str, int], int]:
-    """Return how many instances apply each order, by its id, and how many were heard of lately."""
+    """Return how many instances apply each order, by its id, and how many polled lately.
+
+    Registers the orders served now first: instances acknowledge them by their hash.
+    """
     buffer = state.ledger.presence_buffer
     if state.copy is not None:
         buffer.applied_orders.add_served(state.copy)

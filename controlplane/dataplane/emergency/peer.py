@@ -1,7 +1,7 @@
 """One other data plane: sends it messages, and records whether it answers.
 
-Every wait has a deadline and every answer a maximum size, so that a data plane that hangs or sends
-garbage delays nobody else.
+Each wait has a deadline and each answer a maximum size, so that a data plane that hangs or sends
+invalid data does not delay the exchange with others.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Emergency orders on a Redis channel: a second way to other data planes, while Redis responds.
 
-Nobody waits for it: what Redis does not deliver, the data planes exchange with each other.
+No request waits for Redis: data planes exchange the orders with each other, too.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ MAX_WAITING = 5000
 TIMING = SubscriberTiming(connect_seconds=2.0, silence_seconds=5.0, longest_pause_seconds=5.0)
 
 Receive = Callable[[Iterable[str], str], Awaitable[object]]
-"""Verifies, stores and serves signed orders, which come from the named place."""
+"""Verifies, stores and serves signed orders; the second argument is their source, for the log."""
 
 log = structlog.get_logger(__name__)
 
@@ -70,7 +70,9 @@ class RedisChannel:
             try:
                 await self._receive(texts, "Redis")
             except Exception as error:
-                log.error("redis_channel.failed", kind=type(error).__name__, error=str(error))
+                log.error(
+                    "emergency_order.not_received", kind=type(error).__name__, error=str(error)
+                )
 
     async def _publish(self) -> None:
         while True:
@@ -82,7 +84,7 @@ class RedisChannel:
                 await self._send(signed)
             except Exception as error:
                 if not self._is_failing:
-                    log.info("redis_channel.not_published", kind=type(error).__name__)
+                    log.info("emergency_order.not_published", kind=type(error).__name__)
                 self._is_failing = True
             else:
                 self._is_failing = False

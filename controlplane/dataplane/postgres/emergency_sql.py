@@ -44,7 +44,7 @@ async def insert_orders(
     """Insert orders that the database lacks, and add who holds them, over an own connection.
 
     Return True if the database has closed one of them. An order that the database refuses as
-    invalid is logged and left out. Raises psycopg's errors.
+    invalid is logged and left out. Raise psycopg's errors.
     """
     documents = [{**order_document(order), "planes": sorted(holders[order.id])} for order in orders]
     connection = await connect(config)

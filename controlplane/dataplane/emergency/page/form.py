@@ -15,7 +15,7 @@ ACTIONS = (ENGAGE, WITHDRAW, SHOW)
 OTHER_REASON = "other"
 MAX_LENGTHS = {"reason": 4000, "ready_reason": 2000, "grant": 1000}
 MAX_LENGTH = 200
-"""Most characters of a field that is not in `MAX_LENGTHS`."""
+"""Maximum number of characters of a field that is not in `MAX_LENGTHS`."""
 _AGAIN = "Open the page again, and send its form."
 
 
@@ -24,7 +24,7 @@ class PageForm:
     """The fields of a sent form, "" if missing.
 
     `nonce` is a random number of the form, from which the order's id is derived. `switch` is the
-    chosen switch, and `typed_switch` the typed one; so are `ready_reason` and `reason`. `grant`
+    chosen switch, and `typed_switch` the typed one; likewise `ready_reason` and `reason`. `grant`
     stands for a code that was checked before.
     """
 
@@ -95,7 +95,7 @@ def make_nonce() -> str:
 
 
 def parse_form(content_type: bytes, body: bytes) -> PageForm:
-    """Return the form in a request's body; raise :class:`DomainError` if it is none."""
+    """Return the form in a request's body; raise :class:`DomainError` if it has none."""
     if content_type.partition(b";")[0].strip().lower() != FORM_TYPE:
         raise DomainError(f"This page takes {FORM_TYPE.decode()} only. {_AGAIN}")
     known = {field.name for field in fields(PageForm)}

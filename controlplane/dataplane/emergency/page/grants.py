@@ -41,7 +41,7 @@ def make_grant(key: bytes, codes: CodeTable, by: Orderer, now: datetime) -> Gran
 
 
 def read_grant(keys: Sequence[bytes], codes: CodeTable, text: str, now: datetime) -> Grant | None:
-    """Return the grant that `text` is; None if it has ended, or was not made by :func:`make_grant`.
+    """Return the grant in `text`; None if it has ended, or was not made by :func:`make_grant`.
 
     The keys are those of all data planes: the present one, and those that it replaced.
     """

@@ -1,4 +1,4 @@
-"""The emergency page with its forms, and the question before all traffic is stopped."""
+"""The emergency page with its forms, and the confirmation before all traffic is stopped."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -100,7 +100,7 @@ def render_start(
 def render_confirmation(
     facts: PageFacts, form: PageForm, grant: Grant, problems: Sequence[str] = ()
 ) -> str:
-    """Return the question whether really all traffic is to stop."""
+    """Return the page that asks to confirm that all traffic is to stop."""
     environment = facts.installation.environment
     words = [fill("<b>{word}</b>", word=word) for word in list_confirmations(environment)]
     fields = fill(
