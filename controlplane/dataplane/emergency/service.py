@@ -121,7 +121,7 @@ class EmergencyOrders:
     async def forget_old(self, saved: SavedState) -> None:
         """Forget orders that were closed long ago, now that `saved` tells so on disk.
 
-        Raises OSError if the disk fails.
+        Raise OSError if the disk fails.
         """
         orders, since = self._state.orders.orders, saved.confirmed_at - CLOSED_RETENTION
         old = [

@@ -94,7 +94,7 @@ class OrderJournal:
             except (InvalidFile, OSError) as error:
                 if name not in self._refused:
                     file = str(self._folder / name)
-                    log.error("dataplane.order_refused", file=file, why=str(error))
+                    log.error("emergency_order.file_refused", file=file, why=str(error))
                 self._refused.add(name)  # Tried again: the error may be a passing one.
         return found
 

@@ -85,7 +85,7 @@ def test_an_altered_order_is_refused_loudly_once(tmp_path: Path, change, why: st
         assert reading.load() == [order(2)]
         assert reading.load() == [order(2)]
     (line,) = logs
-    assert (line["event"], line["log_level"]) == ("dataplane.order_refused", "error")
+    assert (line["event"], line["log_level"]) == ("emergency_order.file_refused", "error")
     assert why in line["why"]
 
 
