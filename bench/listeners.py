@@ -7,6 +7,7 @@ closed.
 """
 
 import json
+import re
 import select
 import socket
 import sys
@@ -70,6 +71,10 @@ class EventStream:
         return http_client.event_versions(data)
 
 
+CHUNK_SIZE = re.compile(rb"\r\n[0-9a-fA-F]+\r\n")
+"""Matches what separates two chunks of HTTP's chunked encoding."""
+
+
 class OrderStream(EventStream):
     """A client that receives server-sent events, and counts the emergency orders in each."""
 
@@ -78,7 +83,9 @@ class OrderStream(EventStream):
         self._received += data
         if not self._received.endswith(http_client.END_OF_EVENT):
             return []
-        event = self._received[self._received.rfind(http_client.EVENT_ID) :]
+        # A large event has several chunks: their sizes may stand within what is counted.
+        content = CHUNK_SIZE.sub(b"", self._received)
+        event = content[content.rfind(http_client.EVENT_ID) :]
         self._received = b""
         return [event.count(b'"emergency":"')]
 
