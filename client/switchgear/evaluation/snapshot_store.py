@@ -241,6 +241,8 @@ class SnapshotStore:
         if current is None or current.document != document:
             return False
         self._console_snapshot = current
+        if self._orders:  # They are listed once more.
+            self._orders = self._orders.accept(current, self.clock.now(), is_new_epoch=False)
         return True
 
     def _put_in_force(self, snapshot: Snapshot, listed_at: float | None = None) -> None:

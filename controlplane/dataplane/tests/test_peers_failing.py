@@ -100,6 +100,7 @@ STRANGE: list[Answer] = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow  # Peers that never answer are given up after 4 s, twice.
 @pytest.mark.parametrize("answer", STRANGE, ids=lambda answer: answer.__name__)
 def test_a_strange_peer_delays_neither_orders_nor_the_other_plane(
     loop: Background, tmp_path: Path, answer: Answer
@@ -117,7 +118,7 @@ def test_a_strange_peer_delays_neither_orders_nor_the_other_plane(
             (lost,) = (peer for peer in one.plane.peers.others() if not peer.plane)
             # The other plane may have failed once, too, before it started.
             for each in (one, two):
-                wait_until(lambda n=each: n.plane.state.exchanges["failed"] >= 3, 20)  # type: ignore[misc]
+                wait_until(lambda n=each: n.plane.state.exchanges["failed"] >= 2, 20)  # type: ignore[misc]
     finally:
         one.stop()
         two.stop()
