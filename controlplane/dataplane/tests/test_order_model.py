@@ -6,6 +6,7 @@ For more schedules: `make test ARGS='controlplane/dataplane/tests/test_order_mod
 
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
@@ -34,7 +35,7 @@ class EmergencyOrders(RuleBasedStateMachine):
             self.world.heal()
 
 
-TestEmergencyOrders = EmergencyOrders.TestCase
+TestEmergencyOrders = pytest.mark.slow(EmergencyOrders.TestCase)
 TestEmergencyOrders.settings = settings(
     max_examples=settings().max_examples * 10, stateful_step_count=40
 )
