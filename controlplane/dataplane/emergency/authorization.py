@@ -37,7 +37,7 @@ class FailureLimiter:
         self._clock = clock
         self._tries: OrderedDict[Hashable, list[float]] = OrderedDict()
 
-    def begin(self, *keys: Hashable) -> float:
+    def count_try(self, *keys: Hashable) -> float:
         """Count a try of all `keys`; return its time, for :meth:`forgive`.
 
         Raise :class:`TooManyRequests`, and count nothing, if one of them has failed too often.
@@ -112,7 +112,7 @@ class Authorizer:
         keys = ("name", name.casefold()), ("network", network)
         checks = self._state.code_checks
         try:
-            tried_at = self._limiter.begin(*keys)
+            tried_at = self._limiter.count_try(*keys)
         except TooManyRequests:
             checks["limited"] += 1
             raise

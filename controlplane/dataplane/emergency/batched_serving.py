@@ -19,7 +19,7 @@ class BatchedServing:
         self._waiting: list[Order] = []
         self._next_batch: asyncio.Future[None] | None = None
         self._ended_at = self._took_seconds = 0.0
-        """When the last batch was served, and how long that took, in monotonic seconds."""
+        """The time at which the last batch was served, and its duration, in monotonic seconds."""
 
     async def serve(self, order: Order) -> None:
         """Return once the order is served."""

@@ -245,13 +245,13 @@ def test_failures_are_forgotten_after_a_minute_and_beyond_the_most_keys(
     now = 0.0
     limiter = FailureLimiter(lambda: now)
     for _ in range(5):
-        limiter.begin("kim")
+        limiter.count_try("kim")
     now = 59.0
     with pytest.raises(authorization.TooManyRequests) as refused:
-        limiter.begin("kim", "address")
+        limiter.count_try("kim", "address")
     assert refused.value.retry_after == 1
     now = 60.0
-    limiter.begin("kim", "address")
+    limiter.count_try("kim", "address")
     for name in ("a", "b", "c"):
-        limiter.begin(name)
+        limiter.count_try(name)
     assert len(limiter._tries) == 3

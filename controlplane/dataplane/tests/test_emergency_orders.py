@@ -91,13 +91,13 @@ def test_an_order_whose_file_was_deleted_is_stored_again(tmp_path: Path) -> None
     order_at(served, **ENGAGE)
     shutil.rmtree(tmp_path / "emergency")
 
-    async def look() -> None:
+    async def read_snapshot() -> None:
         await served.emergency_orders.load()
         assert served.emergency_orders.holders(order.id) == frozenset()
         await served.emergency_orders.store_missing()
 
     (order,) = served.state.orders.orders.values()
-    asyncio.run(look())
+    asyncio.run(read_snapshot())
 
     assert OrderJournal(tmp_path, (KEY,)).load() == [order]
 
@@ -109,14 +109,14 @@ def test_of_two_stored_orders_with_one_id_the_kept_one_counts_as_stored(tmp_path
     kept = replace(later, at=later.at - timedelta(seconds=1), plane="dp-2")
     journal = OrderJournal(tmp_path, (KEY,))
 
-    async def look() -> None:
+    async def read_snapshot() -> None:
         await served.emergency_orders.merge([kept])
         stored_at = journal.changed_at()
         await served.emergency_orders.load()
         await served.emergency_orders.store_missing()
         assert journal.changed_at() == stored_at
 
-    asyncio.run(look())
+    asyncio.run(read_snapshot())
 
     assert set(journal.load()) == {kept, later}
 

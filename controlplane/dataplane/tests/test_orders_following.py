@@ -61,6 +61,17 @@ def add_order(following: Following) -> None:
     following.loop.run(add())
 
 
+def lose_reconciled_order(following: Following) -> None:
+    """Let the plane serve the episode of an order, then lose both, as a restored backup does."""
+    add_order(following)
+    with transaction.atomic():
+        engage("finance")
+        version = close()
+    wait_until(has(following, version), 3)
+    Episode.objects.all().delete()
+    EmergencyOrder.objects.all().delete()
+
+
 def test_an_order_is_served_until_the_database_has_closed_it(following: Following) -> None:
     add_order(following)
     confirmed(following)
@@ -99,13 +110,7 @@ def test_an_order_that_was_closed_long_ago_is_closed_again(following: Following)
 
 
 def test_a_restored_backup_does_not_release_what_an_order_engaged(following: Following) -> None:
-    add_order(following)
-    with transaction.atomic():
-        engage("finance")
-        version = close()
-    wait_until(has(following, version), 3)
-    Episode.objects.all().delete()
-    EmergencyOrder.objects.all().delete()
+    lose_reconciled_order(following)
     begun = services.begin_epoch(
         reason="backup of 02:00 UTC restored", actor=system_actor("test"), now=timezone.now()
     )
@@ -176,13 +181,7 @@ def test_an_order_holds_if_only_the_latest_snapshot_tells_that_it_is_closed(
 
 
 def test_a_backup_restored_without_a_new_epoch_releases_nothing(following: Following) -> None:
-    add_order(following)
-    with transaction.atomic():
-        engage("finance")
-        version = close()
-    wait_until(has(following, version), 3)
-    Episode.objects.all().delete()
-    EmergencyOrder.objects.all().delete()
+    lose_reconciled_order(following)
     wait_until(has(following, engage("mail")), 3)
     assert is_engaged(following)
     assert list(following.state.orders.open) == [FINANCE.id]
