@@ -64,7 +64,8 @@ CODES = """
 """
 CLOSED_ORDERS = """
     SELECT id, closed_at, coalesce(order_id::text, switch) FROM switches_emergencyorder
-    WHERE closed_at > clock_timestamp() - interval '30 days' OR id = ANY({known})
+    WHERE closed_at > clock_timestamp() - interval '30 days'
+       OR (closed_at IS NOT NULL AND id = ANY({known}))
 """
 """Closed emergency orders: the recent ones, and those in the array `known`."""
 SWITCH_IDS = "SELECT id FROM switches_switch"

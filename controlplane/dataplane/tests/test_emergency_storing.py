@@ -20,6 +20,7 @@ from switches.emergency.orders import Orderer
 from switches.models import EmergencyOrder
 
 from .test_emergency_orders import ENGAGE
+from .test_following import engage, has
 from .test_order_set import order, withdrawal
 
 KIM = Orderer("user", "kim", 7)
@@ -57,6 +58,16 @@ def test_an_accepted_order_is_inserted_at_once(accepting: Following) -> None:
     assert (row.reason, row.expires_in, row.at) == (kept.reason, "2h", kept.at)
     assert (row.by_type, row.by_name, row.by_id) == ("user", "kim", 7)
     assert (row.plane, row.planes, row.state) == ("dp-1", ["dp-1"], "received")
+
+
+def test_a_row_that_waits_for_its_reconciliation_stops_no_read(accepting: Following) -> None:
+    accept(accepting)
+    wait_until(lambda: count_rows() == 1, 10)
+
+    version = engage("finance")
+
+    wait_until(has(accepting, version), 5)
+    assert accepting.state.database_reachable
 
 
 def test_orders_of_an_outage_are_inserted_once_the_database_is_back(accepting: Following) -> None:
