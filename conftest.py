@@ -4,6 +4,7 @@ Tests create, migrate and empty their database, so they connect as its owner.
 """
 
 from collections.abc import Callable, Iterator
+from uuid import uuid4
 
 import hypothesis
 import pytest
@@ -56,10 +57,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def _settings_for_tests() -> Iterator[None]:
     """`collectstatic` has not run here, so there are no hashed names to look up.
 
-    Passwords are hashed fast: their strength is Django's business, and tested there.
+    Passwords are hashed fast: their strength is Django's business, and tested there. Test processes
+    share Redis, so each has a secret of its own: emergency orders of others are refused.
     """
     fast = ["django.contrib.auth.hashers.MD5PasswordHasher"]
-    with override_settings(STORAGES=PLAIN_STATIC_FILES, PASSWORD_HASHERS=fast):
+    secret = f"{settings.SECRET_KEY}-{uuid4().hex}"
+    with override_settings(STORAGES=PLAIN_STATIC_FILES, PASSWORD_HASHERS=fast, SECRET_KEY=secret):
         yield
 
 
