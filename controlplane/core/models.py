@@ -8,6 +8,7 @@ from controlplane.core.configuration.models import SampleEntry as SampleEntry
 from controlplane.core.degradation.models import Degradation as Degradation
 from controlplane.core.favorites.models import Favorite as Favorite
 from controlplane.core.first_steps.models import FirstStepsState as FirstStepsState
+from controlplane.core.fleet.models import DataPlane as DataPlane
 from controlplane.core.gates.models import EventCount as EventCount
 from controlplane.core.gates.models import ExternalVerdict as ExternalVerdict
 from controlplane.core.gates.models import Gate as Gate

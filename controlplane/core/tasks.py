@@ -12,6 +12,7 @@ from controlplane.core.jobs import stuck_jobs
 
 from . import retention, ticks
 from .audit import services as audit
+from .fleet.retention_rules import DATA_PLANES
 from .gates.retention_rules import EVENTS, VERDICTS
 from .idempotency.retention_rules import IDEMPOTENCY_KEYS
 from .instances.retention_rules import ACKNOWLEDGEMENTS, CHECK_COUNTS, INSTANCES
@@ -56,8 +57,8 @@ def purge_gates(now: datetime) -> int:
 
 @ticks.tick("instances.purge", seconds=60, queue="housekeeping")
 def purge_instances(now: datetime) -> int:
-    """Delete old instances, acknowledgements and check counts, by their retention rules."""
-    purged = retention.purge([INSTANCES, ACKNOWLEDGEMENTS], now, most=MAX_AT_ONCE)
+    """Delete old instances, acknowledgements, check counts and data planes."""
+    purged = retention.purge([INSTANCES, ACKNOWLEDGEMENTS, DATA_PLANES], now, most=MAX_AT_ONCE)
     return purged + retention.purge(CHECK_COUNTS, now, most=MAX_EVENTS_AT_ONCE)
 
 

@@ -15,6 +15,7 @@ class Instance(models.Model):
     when its process stopped cleanly; a later `heard_at` means that it runs again. `contested_at` is
     the last time when two processes or tokens reported under this id. `applied_epoch` and
     `applied_version` were reported at `applied_at`. Values that were never reported are None.
+    `relay` is the name of the relay through which it was last heard, "" for a data plane.
     """
 
     id = models.CharField(primary_key=True, max_length=242, db_collation="C")
@@ -31,6 +32,7 @@ class Instance(models.Model):
     contested_at = models.DateTimeField(null=True, blank=True)
     stopped_at = models.DateTimeField(null=True, blank=True)
     config_version = models.BigIntegerField(null=True, blank=True)
+    relay = models.CharField(max_length=120, blank=True, default="", db_default="")
     reported = models.JSONField(default=dict, blank=True)
     """Last report of this boot (process run); see `controlplane.dataplane.ingest.instance_rows`."""
     checks = models.JSONField(default=dict, blank=True)

@@ -1,0 +1,1 @@
+"""The fleet: every data plane and relay that serves services, as it last reported itself."""
