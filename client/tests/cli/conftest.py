@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ OPERATOR = [
 
 
 @contextlib.contextmanager
-def running_console(folder: Path, django_db_blocker: Any) -> Iterator[Server]:
+def running_console(folder: Path, django_db_blocker: Any, secret_key: str = "") -> Iterator[Server]:
     database = connection.settings_dict
     login = f"{quote(str(database['USER']))}:{quote(str(database['PASSWORD']))}"
     host = quote(str(database["HOST"]), safe="")
@@ -34,7 +35,7 @@ def running_console(folder: Path, django_db_blocker: Any) -> Iterator[Server]:
         **os.environ,
         "DATABASE_URL": address,
         "DATABASE_OWNER_URL": f"{address}?application_name=owner",
-        "SECRET_KEY": settings.SECRET_KEY,
+        "SECRET_KEY": secret_key or settings.SECRET_KEY,
         "ENVIRONMENT_NAME": "Seoul 시험",
         "SWITCHGEAR_DATA_DIR": str(folder),
     }
@@ -62,8 +63,11 @@ def web_process(
 
 @pytest.fixture
 def own_shell(transactional_db: None, django_db_blocker: Any, tmp_path: Path) -> Iterator[Shell]:
-    """A shell with a console of its own, whose data plane may keep emergency orders."""
-    with running_console(tmp_path, django_db_blocker) as server:
+    """A shell with a console of its own, whose data plane may keep emergency orders.
+
+    Its secret is its own, too, so that the orders don't reach the console of other tests by Redis.
+    """
+    with running_console(tmp_path, django_db_blocker, secrets.token_hex(32)) as server:
         scopes = ["switches:read", "switches:emergency"]
         shell = Shell(server.url, token_text(person("operator", "kim"), scopes))
         wait_until(lambda: _is_known(shell), 20)
