@@ -6,6 +6,7 @@ import gc
 import signal
 import threading
 from collections.abc import Coroutine, Sequence
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -26,6 +27,7 @@ from .emergency.page.endpoint import EmergencyPage
 from .emergency.peers import Peers
 from .emergency.redis_channel import RedisChannel
 from .emergency.service import EmergencyOrders
+from .relay.process_identity import ProcessIdentity
 from .sync import disk_watch
 from .sync.config_follower import ConfigFollower
 from .sync.refresher import Refresher, make_subscriber
@@ -72,6 +74,8 @@ class Plane:
         refresher = Refresher(config, state, follower, keeper)
         writer = DatabaseWriter(config, state, self.emergency_orders)
         self.emergency_orders.on_news = writer.wake
+        identity = ProcessIdentity(config.plane)
+        state.ledger.describe_process = partial(identity.describe, state)
         subscriber = make_subscriber(config.redis_url, refresher.wake, state.set_redis_reachable)
         work: tuple[Coroutine[Any, Any, None], ...] = (
             refresher.run(),

@@ -22,7 +22,7 @@ from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.postgres.database import Connection
 
-from . import instance_sql, report_writer, write_errors
+from . import instance_sql, processes, report_writer, write_errors
 from .breaker_writer import BreakerWriter
 from .check_counts import CallerCounts, CheckCounter
 from .check_sums import CheckSums
@@ -30,6 +30,7 @@ from .instance_rows import InstanceReport
 from .instance_sql import Ack, InstanceQuota, Presence
 from .pending_reports import WEIGHT_AT_ONCE, PendingReport, PendingReports, make_unavailable
 from .presence_buffer import MAX_INSTANCES, PresenceBuffer, bisect_notes, select_notes
+from .processes import ProcessStatus
 from .write_errors import FailureLog
 
 REST_SECONDS = 0.01
@@ -45,13 +46,14 @@ class Timing:
     """Intervals and timeouts of an instance ledger, in seconds.
 
     Presence notes are written every `batch`, counts of `/check` requests every `counts`. A report
-    not written within `report` is refused; a write is canceled after `write`. `max_pause` is the
-    longest pause between checks for work.
+    not written within `report` is refused; a write is canceled after `write`. The status of the
+    process is written every `status`. `max_pause` is the longest pause between checks for work.
     """
 
     batch: float = 0.25
     max_pause: float = 1.0
     counts: float = 5.0
+    status: float = 5.0
     write: float = 4.0
     report: float = 5.0
 
@@ -72,6 +74,8 @@ class InstanceLedger:
     ) -> None:
         self.refused_sli = 0
         """Number of SLO counts left out because the token may not report for the SLO's service."""
+        self.describe_process: Callable[[], ProcessStatus] | None = None
+        """Returns the status of this process, to be written; None writes nothing."""
         self._timing = timing
         self._wall = state_wall
         self.presence_buffer = PresenceBuffer(state_wall, lambda: self._woken.set())
@@ -87,6 +91,7 @@ class InstanceLedger:
         self._has_reports = asyncio.Event()
         self._counts_taken_at = 0.0
         self._presence_written_at = float("-inf")
+        self._status_written_at = float("-inf")
         self._is_database_away = False
 
     async def report(
@@ -149,6 +154,7 @@ class InstanceLedger:
             or self.check_counter
             or self._breaker_writer.minutes
             or self.check_sums
+            or self._is_status_due()
             or self._woken.is_set()
         ):
             await self._wait_for_wakeup()
@@ -221,6 +227,8 @@ class InstanceLedger:
             await self._write_or_drop(
                 connection, "totals", write(breakers.flush_totals(connection))
             )
+        if self._is_status_due():
+            await self._write_or_drop(connection, "status", self._write_status(connection, write))
         sums = self.check_sums
         if sums.is_due():
             await self._write_or_drop(connection, "check_sums", write(sums.flush(connection)))
@@ -296,6 +304,15 @@ class InstanceLedger:
         admitted = {caller: calls for caller, calls in counts.items() if caller in allowed}
         writing = report_writer.write_counts(connection, admitted, self._wall(), self.check_sums)
         await write(writing)
+
+    def _is_status_due(self) -> bool:
+        since = time.monotonic() - self._status_written_at
+        return self.describe_process is not None and since >= self._timing.status
+
+    async def _write_status(self, connection: Connection, write: Write) -> None:
+        self._status_written_at = time.monotonic()
+        if self.describe_process is not None:
+            await write(processes.write_statuses(connection, [self.describe_process()]))
 
     async def _write_or_drop(
         self, connection: Connection, what: str, writing: Awaitable[None]

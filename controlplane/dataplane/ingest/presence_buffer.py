@@ -8,7 +8,7 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from uuid import UUID
 
 from controlplane.dataplane.histograms import Histogram
@@ -132,6 +132,15 @@ class PresenceBuffer:
                 break
             hashes[note.orders_hash] += 1
         return self.applied_orders.count(hashes), hashes.total()
+
+    def count_heard(self, seconds: float) -> int:
+        """Return the number of instances that polled or reported in the last `seconds`."""
+        since, number = self._wall() - timedelta(seconds=seconds), 0
+        for note in reversed(self._notes.values()):
+            if note.heard_at is None or note.heard_at < since:
+                break
+            number += 1
+        return number
 
     def take_due(self, now: float, most: int, every: float) -> tuple[list[Presence], list[Ack]]:
         """Return up to `most` presences and acknowledgements to write now; mark them as written."""
