@@ -10,7 +10,7 @@ from typing import Any
 import structlog
 
 from controlplane.core.errors import DomainError
-from controlplane.dataplane.config import Config
+from controlplane.dataplane.config import Config, RelayConfig
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.state import State
 from controlplane.live.hub import Hub
@@ -77,11 +77,12 @@ class WebPlane(Plane):
         self.hub = Hub(WebProcessState(self.state))
         self._goodbye: asyncio.Task[None] | None = None
 
-    async def start(self, config: Config) -> None:
+    async def start(self, config: Config | RelayConfig) -> None:
         await super().start(config)
         if threading.current_thread() is threading.main_thread():
             self._intercept_signals()
-        self.hub.start(config.redis_url)
+        if isinstance(config, Config):  # A web process has a database and Redis.
+            self.hub.start(config.redis_url)
 
     async def stop(self) -> None:
         await self.hub.stop()

@@ -5,7 +5,7 @@ process, requests for other paths go to Django, and so do those of signed-in bro
 Django can check sessions.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from functools import lru_cache
 from time import perf_counter
 from urllib.parse import parse_qs
@@ -14,6 +14,7 @@ from controlplane import logs
 from controlplane.core.environment_variables import WrongVariable
 from controlplane.core.errors import DomainError, InternalError, MethodNotAllowed, NotFound
 from controlplane.core.http.parameters import refuse_unknown
+from controlplane.dataplane.config import Config, RelayConfig
 from controlplane.dataplane.handlers import metrics
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.routes import ALONE, Endpoint, build_routes, find_endpoint
@@ -44,8 +45,14 @@ def check_query(query: bytes, known: tuple[str, ...]) -> None:
 class Application:
     """ASGI application: serves the data plane's paths, and passes others to `behind` (Django)."""
 
-    def __init__(self, plane: Plane, behind: ASGIApplication | None = None) -> None:
+    def __init__(
+        self,
+        plane: Plane,
+        behind: ASGIApplication | None = None,
+        read_config: Callable[[], Config | RelayConfig] = config.from_environment,
+    ) -> None:
         self._plane = plane
+        self._read_config = read_config
         self._state = plane.state
         self._behind = behind
         self._routes = build_routes(plane)
@@ -150,7 +157,7 @@ class Application:
             if self._behind is None:
                 logs.configure_logging()  # Django does this otherwise.
             try:
-                await self._plane.start(config.from_environment())
+                await self._plane.start(self._read_config())
             except WrongVariable as error:
                 await send({"type": "lifespan.startup.failed", "message": str(error)})
                 return

@@ -1,49 +1,84 @@
 """Configuration of the data plane, read from the process environment."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from controlplane import environment
+from controlplane.core.signatures import PublicKey
+from controlplane.environment.relay import read_relay_environment, read_token
 
 from .memory.listeners import MAX_LISTENERS
 from .storage.order_journal import order_key
 from .storage.snapshot_file import signing_key
 
+RELAY_KEY = "relay_key"
+"""Name of the file with a relay's own secret, which signs the files in its data directory."""
 
-@dataclass(frozen=True)
-class Config:
-    """Addresses, intervals, limits and the snapshot folder of one data plane.
 
-    `poll_seconds` is the interval between polls of the database. The default is below one second,
-    so that a change is served within a second even if no message from Redis triggers a poll. The
-    database counts as unreachable if a poll takes longer than `deadline_seconds`. Files in `folder`
-    are signed with `signing_key`; signatures by `older_keys` are accepted too. At most `most_held`
-    polls and streams are held at once. Browsers may send requests from pages of `cors_origins`.
-    `plane` names this data plane in emergency orders, and `data_planes` are the base URLs of all.
-    Orders are signed with the first of `order_keys`; signatures by the others are accepted too.
-    Addresses in `X-Forwarded-For` are believed from `trusted_proxies`.
-    The emergency page shows `environment_name`, times of `time_zone`, and a link to the console at
-    `public_url`.
+@dataclass(frozen=True, kw_only=True)
+class ServingConfig:
+    """Limits, names and the snapshot folder of one data plane or relay.
+
+    Files in `folder` are signed with `signing_key`; signatures by `older_keys` are accepted too. At
+    most `most_held` polls and streams are held at once. Browsers may send requests from pages of
+    `cors_origins`. `plane` names this data plane in emergency orders, which are signed with the
+    first of `order_keys`; signatures by the others are accepted too. Addresses in `X-Forwarded-For`
+    are believed from `trusted_proxies`. The emergency page shows `environment_name`, times of
+    `time_zone`, and a link to the console at `public_url`.
     """
 
-    database_url: str
-    assume_role: str | None
-    redis_url: str
     folder: Path | None = None
     signing_key: bytes = b""
     older_keys: tuple[bytes, ...] = ()
     most_held: int = MAX_LISTENERS
     cors_origins: frozenset[bytes] = frozenset()
     plane: str = ""
-    data_planes: tuple[str, ...] = ()
     order_keys: tuple[bytes, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
     environment_name: str = ""
     public_url: str = ""
     time_zone: str = "UTC"
+
+
+@dataclass(frozen=True)
+class Config(ServingConfig):
+    """Configuration of a data plane that follows PostgreSQL and Redis.
+
+    `poll_seconds` is the interval between polls of the database. The default is below one second,
+    so that a change is served within a second even if no message from Redis triggers a poll. The
+    database counts as unreachable if a poll takes longer than `deadline_seconds`. `data_planes` are
+    the base URLs of all data planes.
+    """
+
+    database_url: str
+    assume_role: str | None
+    redis_url: str
+    data_planes: tuple[str, ...] = ()
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
     usage_seconds: float = 30.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelayConfig(ServingConfig):
+    """Configuration of a relay, which follows the first of `upstreams` (base URLs) that answers.
+
+    Bundles are accepted if one of `public_keys`, which are by id, has signed them; without any, the
+    keys of the first upstream that answers are used from then on.
+    """
+
+    upstreams: tuple[str, ...]
+    token: str = ""
+    token_file: Path | None = None
+    public_keys: Mapping[str, PublicKey]
+
+    def read_token(self) -> str:
+        """Return the token for the upstream; raise :class:`WrongVariable` if it can't be read.
+
+        A file is read again each time, because its content may be replaced.
+        """
+        return self.token if self.token_file is None else read_token(self.token_file)
 
 
 def from_environment() -> Config:
@@ -61,6 +96,31 @@ def from_environment() -> Config:
         plane=variables.plane_name,
         data_planes=variables.data_planes,
         order_keys=tuple(map(order_key, (variables.secret_key, *variables.secret_key_fallbacks))),
+        trusted_proxies=variables.trusted_proxies,
+        environment_name=variables.name,
+        public_url=variables.public_url,
+        time_zone=variables.time_zone,
+    )
+
+
+def relay_from_environment() -> RelayConfig:
+    """Return a relay's configuration; raise :class:`WrongVariable` if a variable is wrong.
+
+    Its files are signed with a random secret of its own, which is created if there is none.
+    """
+    variables = read_relay_environment()
+    secret = environment.load_or_create_key(variables.data_dir / "secrets", RELAY_KEY)
+    return RelayConfig(
+        upstreams=variables.upstreams,
+        token=variables.token,
+        token_file=variables.token_file,
+        public_keys=variables.public_keys,
+        folder=variables.data_dir / "snapshot",
+        signing_key=signing_key(secret),
+        most_held=variables.most_held,
+        cors_origins=frozenset(origin.encode() for origin in variables.cors_origins),
+        plane=variables.plane_name,
+        order_keys=(order_key(secret),),
         trusted_proxies=variables.trusted_proxies,
         environment_name=variables.name,
         public_url=variables.public_url,

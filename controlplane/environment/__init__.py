@@ -59,7 +59,8 @@ class Environment:
 
     @property
     def secret_key(self) -> str:
-        return self.variables.get("SECRET_KEY") or _load_or_create_key(self.data_dir / "secrets")
+        folder = self.data_dir / "secrets"
+        return self.variables.get("SECRET_KEY") or load_or_create_key(folder, "secret_key")
 
     @property
     def secret_key_fallbacks(self) -> tuple[str, ...]:
@@ -69,7 +70,7 @@ class Environment:
 
 def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
     """Read and validate the environment; raise :class:`WrongVariable`."""
-    data_dir = Path(variables.get("SWITCHGEAR_DATA_DIR") or ROOT / "var").absolute()
+    data_dir = read_data_dir(variables)
     services = read_embedded_services(data_dir)
     redis_url = env.check_url(
         variables.get("REDIS_URL") or services.get("redis_url") or "redis://127.0.0.1:6379/0",
@@ -106,16 +107,23 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
     )
 
 
-def _load_or_create_key(folder: Path) -> str:
-    """Return the SECRET_KEY stored in `folder`; generate and store one if there is none."""
+def read_data_dir(variables: Mapping[str, str]) -> Path:
+    return Path(variables.get("SWITCHGEAR_DATA_DIR") or ROOT / "var").absolute()
+
+
+def load_or_create_key(folder: Path, name: str) -> str:
+    """Return the secret in the file `name` of `folder`; generate and store one if there is none.
+
+    Raise :class:`WrongVariable` if the folder can't be created or others can read the file.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         problem = f"{folder} can't be created ({error.strerror})"
         raise env.WrongVariable("SWITCHGEAR_DATA_DIR", problem) from error
-    path = folder / "secret_key"
+    path = folder / name
     if not path.exists():
-        candidate = folder / f".secret_key.{secrets.token_hex(8)}"
+        candidate = folder / f".{name}.{secrets.token_hex(8)}"
         descriptor = os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w") as file:
             file.write(secrets.token_urlsafe(64))
@@ -123,7 +131,7 @@ def _load_or_create_key(folder: Path) -> str:
             os.link(candidate, path)
         candidate.unlink()
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise env.WrongVariable("SECRET_KEY", f"{path} can be read by other users; run chmod 600")
+        raise env.WrongVariable(name.upper(), f"{path} can be read by other users; run chmod 600")
     return path.read_text()
 
 

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.freshness import INSTANCE_CADENCE
-from controlplane.dataplane.config import Config
+from controlplane.dataplane.config import ServingConfig
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.serving.call import Call
 from controlplane.dataplane.state import State
@@ -73,7 +73,7 @@ def list_documents(orders: OrderSet, page: slice = ALL) -> list[dict[str, Any]]:
     return documents
 
 
-def read_orders(config: Config) -> OrderSet:
+def read_orders(config: ServingConfig) -> OrderSet:
     """Return the orders on disk, with those that the database has closed. Blocking.
 
     Raise OSError if the folder can't be read.

@@ -16,7 +16,7 @@ import structlog
 from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound, Unavailable
 from controlplane.core.http.parameters import MAX_NAMED, build_unknown_message
 from controlplane.core.timeouts import wait_at_most
-from controlplane.dataplane.config import Config
+from controlplane.dataplane.config import ServingConfig
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.order_journal import OrderJournal
 from controlplane.dataplane.storage.saved_snapshot import SavedState
@@ -87,7 +87,7 @@ class EmergencyOrders:
         self._accepting: dict[UUID, tuple[Order, asyncio.Future[Acceptance]]] = {}
         """Orders that are being accepted, by id."""
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ServingConfig) -> None:
         self.plane = config.plane
         if config.folder is not None and config.order_keys:
             self._journal = OrderJournal(config.folder, config.order_keys)

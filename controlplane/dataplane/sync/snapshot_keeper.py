@@ -8,7 +8,7 @@ from functools import partial
 
 import structlog
 
-from controlplane.dataplane.config import Config
+from controlplane.dataplane.config import ServingConfig
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.state import State
@@ -39,7 +39,7 @@ class SnapshotKeeper:
 
     def __init__(
         self,
-        config: Config,
+        config: ServingConfig,
         state: State,
         on_saved: Callable[[SavedState], Awaitable[None]] = ignore_saved,
     ) -> None:

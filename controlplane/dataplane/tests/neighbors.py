@@ -16,6 +16,7 @@ from granian.server.embed import Server
 from controlplane.core.egress_guard.name_resolution import Resolve
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.emergency.exchange import exchange_orders
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.storage.order_journal import order_key
 from controlplane.dataplane.tests.lines import Background, Line, background, wait_until
@@ -68,7 +69,7 @@ class Neighbor:
             "postgresql://",
             None,
             self.redis_url,
-            self.folder,
+            folder=self.folder,
             plane=self.name,
             data_planes=urls,
             order_keys=self.keys,
@@ -89,7 +90,7 @@ class Neighbor:
             websockets=False,
         )
         loop = asyncio.get_running_loop()
-        work: list[Coroutine[Any, Any, None]] = [*self.plane.exchange_orders(config)]
+        work: list[Coroutine[Any, Any, None]] = [*exchange_orders(config, self.plane.peers, orders)]
         self.tasks = [loop.create_task(each) for each in work]
         self.tasks.append(loop.create_task(self._server.serve()))
 

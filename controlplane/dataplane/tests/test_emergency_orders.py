@@ -38,7 +38,7 @@ def make_plane(folder: Path, name: str = "dp-1", *switch_ids: str) -> Plane:
     tokens = {**(made.state.tokens or {}), b"orderer01": credential(ORDERER, "switches:emergency")}
     made.state.install_tokens(1, tokens)
     made.emergency_orders.configure(
-        Config("postgresql://", None, "redis://", folder, plane=name, order_keys=(KEY,))
+        Config("postgresql://", None, "redis://", folder=folder, plane=name, order_keys=(KEY,))
     )
     return made
 

@@ -46,7 +46,8 @@ def served(tmp_path: Path) -> Plane:
     made.state.install_known(1, frozenset({"segment:finance", "feature:chat", "feature:mail"}))
     made.configure(
         Config(
-            *("postgresql://", None, "redis://", tmp_path),
+            *("postgresql://", None, "redis://"),
+            folder=tmp_path,
             plane="dp-1",
             order_keys=(KEY,),
             environment_name="production",
@@ -332,7 +333,7 @@ def test_order_that_no_disk_holds_is_not_confirmed_and_can_be_sent_again(
 ) -> None:
     (tmp_path / "file").write_text("")
     served.emergency_orders.configure(
-        Config("postgresql://", None, "redis://", tmp_path / "file", order_keys=(KEY,))
+        Config("postgresql://", None, "redis://", folder=tmp_path / "file", order_keys=(KEY,))
     )
     nonce = make_nonce()
 
@@ -598,7 +599,8 @@ def test_long_lists_are_cut_and_counted(served: Plane) -> None:
 def test_times_are_in_the_zone_of_the_installation(served: Plane, tmp_path: Path) -> None:
     served.emergency_page.configure(
         Config(
-            *("postgresql://", None, "redis://", tmp_path),
+            *("postgresql://", None, "redis://"),
+            folder=tmp_path,
             order_keys=(KEY,),
             time_zone="Asia/Seoul",
         )

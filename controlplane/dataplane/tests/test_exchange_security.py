@@ -39,7 +39,10 @@ SENDER = Sender(plane="dp-2", process="f" * 32, digest="0" * 64)
 def make_plane(folder: Path) -> Plane:
     made = plane("segment:finance")
     config = Config(
-        "postgresql://", None, "redis://", folder, plane="dp-1", order_keys=(KEYS.order,)
+        *("postgresql://", None, "redis://"),
+        folder=folder,
+        plane="dp-1",
+        order_keys=(KEYS.order,),
     )
     made.emergency_orders.configure(config)
     made.peers.configure(config)

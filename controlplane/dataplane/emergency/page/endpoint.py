@@ -15,7 +15,7 @@ from controlplane.core.errors import (
     Unavailable,
 )
 from controlplane.core.protocol import EMERGENCY_PAGE
-from controlplane.dataplane.config import Config
+from controlplane.dataplane.config import ServingConfig
 from controlplane.dataplane.emergency import order_list
 from controlplane.dataplane.emergency.authorization import Authorizer
 from controlplane.dataplane.emergency.service import EmergencyOrders
@@ -48,7 +48,7 @@ class EmergencyPage:
         self._installation = Installation()
         self._keys: tuple[bytes, ...] = ()
 
-    def configure(self, config: Config) -> None:
+    def configure(self, config: ServingConfig) -> None:
         self._keys = config.order_keys
         self._installation = Installation(
             config.environment_name,

@@ -1,0 +1,83 @@
+"""Keeps a data plane's state up to date from PostgreSQL and Redis, and writes to PostgreSQL."""
+
+import asyncio
+from collections.abc import Coroutine
+from functools import partial
+from typing import Any
+
+import structlog
+
+from controlplane.core.timeouts import wait_at_most
+from controlplane.dataplane.config import Config
+from controlplane.dataplane.postgres import database
+from controlplane.dataplane.state import State
+
+from .emergency.database_writer import DatabaseWriter
+from .emergency.exchange import exchange_orders
+from .emergency.peers import Peers
+from .emergency.service import EmergencyOrders
+from .relay.process_identity import ProcessIdentity
+from .sync import disk_watch
+from .sync.config_follower import ConfigFollower
+from .sync.refresher import Refresher, make_subscriber
+from .sync.snapshot_keeper import SnapshotKeeper
+
+FIRST_READ_SECONDS = 2.0
+TOKEN_USE_SECONDS = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class DatabaseFeed:
+    """The tasks of a data plane that has PostgreSQL and Redis."""
+
+    def __init__(self, config: Config, state: State, orders: EmergencyOrders, peers: Peers) -> None:
+        self._config = config
+        self._state = state
+        self._orders = orders
+        self._peers = peers
+        self._keeper = SnapshotKeeper(config, state, orders.forget_old)
+        self._follower = ConfigFollower(config, state)
+        self._refresher = Refresher(config, state, self._follower, self._keeper)
+
+    async def restore(self) -> None:
+        await self._keeper.restore()
+
+    def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        config, state, orders = self._config, self._state, self._orders
+        writer = DatabaseWriter(config, state, orders)
+        orders.on_news = writer.wake
+        wake = self._refresher.wake
+        identity = ProcessIdentity(config.plane)
+        state.ledger.describe_process = partial(identity.describe, state)
+        return (
+            self._refresher.run(),
+            self._follower.run(),
+            make_subscriber(config.redis_url, wake, state.set_redis_reachable).run(),
+            record_token_uses(config, state),
+            state.ledger.run(config),
+            self._keeper.run(),
+            disk_watch.watch_disk(config.folder, state),
+            writer.run(),
+            *exchange_orders(config, self._peers, orders),
+        )
+
+    async def wait_until_read(self) -> None:
+        """Wait until the first reads have succeeded or failed, at most 2 s; raise TimeoutError."""
+        async with asyncio.timeout(FIRST_READ_SECONDS):
+            await self._refresher.tried.wait()
+            if self._state.database_reachable:
+                await self._follower.tried.wait()
+
+
+async def record_token_uses(config: Config, state: State) -> None:
+    """Update `last_used_at` of the used tokens every `usage_seconds`, until canceled."""
+    while True:
+        await asyncio.sleep(config.usage_seconds)
+        used, state.used_tokens = state.used_tokens, set()
+        if not used or not state.database_reachable:
+            continue
+        try:
+            await wait_at_most(TOKEN_USE_SECONDS, database.record_token_use(config, used))
+        except Exception as error:
+            log.info("dataplane.token_use_lost", kind=type(error).__name__, error=str(error))

