@@ -1,6 +1,5 @@
 """Encoding and decoding of the saved file of policies and degradation causes. Pure."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -10,9 +9,15 @@ import orjson
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.degradation_levels import Cause, to_json
-from controlplane.dataplane.memory.policies import DependencyPolicy, Policies, parse_cause
+from controlplane.dataplane.memory.json_elements import (
+    check_count,
+    parse_policy,
+    parse_time,
+    policy_element,
+)
+from controlplane.dataplane.memory.policies import Policies, parse_cause
 
-from .signed_file import SavedContent, SignedDocument, check_count, check_text, parse_time
+from .signed_file import SavedContent, SignedDocument
 
 _NEVER = datetime.min.replace(tzinfo=UTC)
 
@@ -43,15 +48,7 @@ def _serialize(saved: SavedPolicies) -> bytes:
     document = {
         "causes": to_json(saved.causes),
         "changed_at": None if policies.changed_at is None else timestamp(policies.changed_at),
-        "dependencies": [
-            {
-                "callee": one.callee,
-                "caller": one.caller,
-                "config": orjson.Fragment(one.text) if one.text else None,
-                "version": one.version,
-            }
-            for one in policies.list_all()
-        ],
+        "dependencies": [policy_element(one) for one in policies.list_all()],
         "epoch": str(policies.epoch),
         "left_epochs": sorted(str(epoch) for epoch in saved.left_epochs),
         "revision": check_count(saved.revision),
@@ -66,7 +63,7 @@ def _parse(document: Any) -> SavedPolicies:
     policies = Policies.build(
         UUID(document["epoch"]),
         check_count(document["version"]),
-        _parse_policies(document["dependencies"]),
+        map(parse_policy, document["dependencies"]),
         None if changed_at is None else parse_time(changed_at),
     )
     left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
@@ -79,16 +76,6 @@ def _parse(document: Any) -> SavedPolicies:
         left_epochs=left_epochs,
         confirmed_at=parse_time(document["told_at"]),
     )
-
-
-def _parse_policies(elements: Iterable[Any]) -> Iterable[DependencyPolicy]:
-    for element in elements:
-        config = element["config"]
-        if not isinstance(config, dict | None):
-            raise TypeError("a policy is not an object")
-        text = b"" if config is None else orjson.dumps(config, option=orjson.OPT_SORT_KEYS)
-        caller, callee = check_text(element["caller"]), check_text(element["callee"])
-        yield DependencyPolicy(caller, callee, check_count(element["version"]), text)
 
 
 POLICIES = SignedDocument(b"switchgear-policies", _parse, _serialize)

@@ -6,7 +6,6 @@ other times.
 """
 
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from operator import itemgetter
 from typing import Any, NamedTuple, Self
 from uuid import UUID
@@ -14,18 +13,23 @@ from uuid import UUID
 import orjson
 
 from controlplane.core.canonical import timestamp
-from controlplane.dataplane.memory.credentials import (
-    CodeHash,
-    CodeTable,
-    Credential,
-    TokenTable,
+from controlplane.dataplane.memory.credentials import CodeTable, TokenTable
+from controlplane.dataplane.memory.json_elements import (
+    check_count,
+    check_text,
+    closed_order_element,
+    code_element,
+    credential_element,
+    parse_closed_order,
+    parse_code,
+    parse_credential,
+    parse_entry,
+    parse_time,
 )
-from controlplane.dataplane.memory.order_set import ClosedOrder, ClosedOrders
+from controlplane.dataplane.memory.order_set import ClosedOrders
 from switches.snapshot import SCHEMA, OrderIds, SnapshotEntry, SnapshotVersion, render
 
-from .signed_file import SavedContent, SignedDocument, check_count, check_text, parse_time
-
-DIGEST_BYTES = 32
+from .signed_file import SavedContent, SignedDocument
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,20 +78,6 @@ class SavedSnapshot(NamedTuple):
 
 
 def _serialize(saved: SavedState) -> bytes:
-    tokens = []
-    for prefix, credential in sorted(saved.tokens.items(), key=itemgetter(0)):
-        token = {
-            "digest": credential.digest.hex(),
-            "expires_at": credential.expires_at,
-            "id": credential.token_id,
-            "name": credential.name,
-            "prefix": prefix.decode("ascii"),
-            "scopes": sorted(credential.scopes),
-        }
-        # Without services the format is that of older releases, which can read the copy then.
-        if credential.services:
-            token["services"] = sorted(credential.services)
-        tokens.append(token)
     document = {
         "confirmed_at": timestamp(saved.confirmed_at),
         "known": sorted(saved.known),
@@ -95,22 +85,17 @@ def _serialize(saved: SavedState) -> bytes:
         "registrations": check_count(saved.registrations),
         "revision": check_count(saved.revision),
         "snapshot": orjson.Fragment(render(saved.publication, saved.entries)),
-        "tokens": tokens,
+        "tokens": [
+            credential_element(prefix, credential, with_owner=False)
+            for prefix, credential in sorted(saved.tokens.items(), key=itemgetter(0))
+        ],
     }
     # Older releases can't read a copy with these.
     if saved.codes:
-        document["codes"] = [
-            {
-                "digest": code.digest.hex(),
-                "name": name,
-                "salt": code.salt.hex(),
-                "user_id": code.user_id,
-            }
-            for name, code in sorted(saved.codes.items())
-        ]
+        document["codes"] = [code_element(name, code) for name, code in sorted(saved.codes.items())]
     if saved.closed:
         document["closed_orders"] = [
-            {"at": timestamp(order.at), "id": str(order_id), "subject": order.subject}
+            closed_order_element(order_id, order)
             for order_id, order in sorted(saved.closed.items())
         ]
     if saved.settled:
@@ -126,15 +111,12 @@ def _parse(document: Any) -> SavedState:
     return SavedState(
         publication=publication,
         entries=entries,
-        tokens=dict(_parse_credential(each) for each in document["tokens"]),
+        tokens=dict(map(parse_credential, document["tokens"])),
         revision=check_count(document["revision"]),
         known=frozenset(map(check_text, document["known"])),
         registrations=check_count(document["registrations"]),
-        codes=dict(_parse_code(each) for each in document.get("codes", ())),
-        closed={
-            UUID(each["id"]): ClosedOrder(parse_time(each["at"]), check_text(each["subject"]))
-            for each in document.get("closed_orders", ())
-        },
+        codes=dict(map(parse_code, document.get("codes", ()))),
+        closed=dict(map(parse_closed_order, document.get("closed_orders", ()))),
         settled=frozenset(map(UUID, document.get("settled_orders", ()))),
         left_epochs=left_epochs,
         confirmed_at=parse_time(document["confirmed_at"]),
@@ -149,55 +131,12 @@ def _parse_snapshot(snapshot: Any) -> SavedSnapshot:
         check_count(snapshot["version"]),
         parse_time(snapshot["published_at"]),
     )
-    entries = tuple(_parse_entry(each) for each in snapshot["switches"])
+    entries = tuple(parse_entry(each) for each in snapshot["switches"])
     if len({entry.id for entry in entries}) != len(entries):
         raise ValueError("a switch is listed twice")
     ids = snapshot.get("emergency")
     orders = None if ids is None else OrderIds(tuple(ids["open"]), tuple(ids["closed"]))
     return SavedSnapshot(publication, entries, orders)
-
-
-def _parse_entry(element: Any) -> SnapshotEntry:
-    scope, key = check_text(element["scope"]), check_text(element["key"])
-    if element["id"] != f"{scope}:{key}":
-        raise ValueError("a switch's id is not its scope and key")
-    expires_at = element["expires_at"]
-    return SnapshotEntry(
-        id=element["id"],
-        scope=scope,
-        key=key,
-        allow_percent=Decimal(str(element["allow_percent"])),
-        salt=check_text(element["salt"]),
-        reason=check_text(element["reason"]),
-        engaged_at=parse_time(element["engaged_at"]),
-        expires_at=None if expires_at is None else parse_time(expires_at),
-        on_expiry=check_text(element["on_expiry"]),
-    )
-
-
-def _parse_credential(element: Any) -> tuple[bytes, Credential]:
-    digest = bytes.fromhex(element["digest"])
-    if len(digest) != DIGEST_BYTES:
-        raise ValueError("a token's digest is not a SHA-256")
-    expires_at = element["expires_at"]
-    if not (expires_at is None or isinstance(expires_at, float)):
-        raise TypeError("a token's expiry is not a time")
-    return element["prefix"].encode("ascii"), Credential(
-        token_id=check_count(element["id"]),
-        name=check_text(element["name"]),
-        digest=digest,
-        scopes=frozenset(map(check_text, element["scopes"])),
-        expires_at=expires_at,
-        services=frozenset(map(check_text, element.get("services", ()))),
-    )
-
-
-def _parse_code(element: Any) -> tuple[str, CodeHash]:
-    return check_text(element["name"]), CodeHash(
-        check_count(element["user_id"]),
-        bytes.fromhex(element["salt"]),
-        bytes.fromhex(element["digest"]),
-    )
 
 
 STATE = SignedDocument(b"switchgear-copy", _parse, _serialize)

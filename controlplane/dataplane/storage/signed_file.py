@@ -296,21 +296,5 @@ def _open_privately(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
-def check_count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise TypeError(f"{value!r} is not a count")
-    return value
-
-
-def check_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
-
-
-def parse_time(value: Any) -> datetime:
-    return datetime.fromisoformat(check_text(value)).astimezone(UTC)
-
-
 def _hex_hmac(rest: bytes, key: bytes) -> bytes:
     return hmac.digest(key, rest, "sha256").hex().encode()
