@@ -104,7 +104,7 @@ def _serialize(saved: SavedState) -> bytes:
 
 
 def _parse(document: Any) -> SavedState:
-    publication, entries, _ = _parse_snapshot(document["snapshot"])
+    publication, entries, _ = parse_snapshot(document["snapshot"])
     left_epochs = frozenset(UUID(epoch) for epoch in document["left_epochs"])
     if publication.epoch in left_epochs:
         raise ValueError("its epoch was replaced")
@@ -123,7 +123,7 @@ def _parse(document: Any) -> SavedState:
     )
 
 
-def _parse_snapshot(snapshot: Any) -> SavedSnapshot:
+def parse_snapshot(snapshot: Any) -> SavedSnapshot:
     if snapshot["schema"] != SCHEMA:
         raise ValueError(f"the snapshot's schema is not {SCHEMA}")
     publication = SnapshotVersion(
@@ -142,6 +142,6 @@ def _parse_snapshot(snapshot: Any) -> SavedSnapshot:
 STATE = SignedDocument(b"switchgear-copy", _parse, _serialize)
 SNAPSHOT = SignedDocument(
     b"switchgear-snapshot",
-    _parse_snapshot,
+    parse_snapshot,
     lambda saved: render(saved.publication, saved.entries, saved.orders),
 )
