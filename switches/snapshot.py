@@ -91,11 +91,16 @@ def render(
 
 
 def assemble(
-    publication: SnapshotVersion, elements: Iterable[bytes], orders: OrderIds | None = None
+    publication: SnapshotVersion,
+    elements: Iterable[bytes],
+    orders: OrderIds | None = None,
+    *,
+    signed: bytes = b"",
 ) -> bytes:
     """Return the canonical bytes of a snapshot from the bytes of its switches, in order of id.
 
-    `orders` is the field `emergency`, which is left out if it is None.
+    `orders` is the field `emergency`, which is left out if it is None. `signed` is the published
+    snapshot to which this one adds blocks; the field of this name has it as text.
     """
     document: dict[str, object] = {
         "schema": SCHEMA,
@@ -111,6 +116,8 @@ def assemble(
             "closed": orders.closed,
             **({"hidden": orders.hidden} if orders.hidden else {}),
         }
+    if signed:
+        document["signed"] = signed.decode()
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 

@@ -67,15 +67,16 @@ async def stream(state: State, call: Call) -> None:
     caller.record_presence()
     responses.current_copy(state)
     known = parse_event_id(call.headers.get(b"last-event-id", b""))
-    sent: tuple[bytes, ...] | None = None
+    sent: bytes | None = None
 
     def next_event() -> tuple[bytes, ...]:
         nonlocal sent
         copy = responses.copy_for_caller(state, call.headers)
-        if copy.event == sent or (sent is None and match_copy(known, copy)):
+        # Not the events: a copy may be signed again.
+        if copy.body == sent or (sent is None and match_copy(known, copy)):
             return ()
-        sent = copy.event
-        return sent
+        sent = copy.body
+        return copy.event
 
     await held_requests.stream_events(state, call, caller, next_event)
 

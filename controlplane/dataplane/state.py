@@ -19,6 +19,7 @@ from uuid import UUID
 from controlplane.core.degradation_levels import CRITICAL, READ_ONLY, Cause
 from controlplane.dataplane.histograms import Histogram
 from switches.emergency.orders import Order
+from switches.snapshot import OrderIds
 
 from .ingest.instance_ledger import InstanceLedger
 from .ingest.presence_buffer import PROPAGATION_SECONDS
@@ -29,7 +30,7 @@ from .memory.listeners import CONFIG, SNAPSHOT, Listeners
 from .memory.merged_copy import merge_orders
 from .memory.order_set import ClosedOrders, OrderSet
 from .memory.policies import Policies
-from .memory.served_copy import Copy
+from .memory.served_copy import Copy, Sign
 from .postgres.database import DatabaseHead
 
 EXACT_SECONDS = 0.25
@@ -64,6 +65,8 @@ class State:
         """The served copy: `published` and the open emergency orders."""
         self.published: Copy | None = None
         """The copy of the database's snapshot, read or restored from disk."""
+        self.sign: Sign | None = None
+        """Signs published copies; None without a signing key, as on relays."""
         self.orders = OrderSet()
         self.must_reread = False
         """True if the snapshot must be read again, though its version is the served one."""
@@ -264,6 +267,19 @@ class State:
         self._confirmed_at = confirmed_at
         self.published = copy
         self._serve()
+
+    def install_sign(self, sign: Sign) -> None:
+        """Sign published copies by `sign` from now on, and the present one again."""
+        self.sign = sign
+        if self.published is not None:
+            self.published = self.published.with_signature(sign)
+            # Clients have the content already: nobody is notified.
+            self.copy = merge_orders(self.published, self.orders, self.wall(), self.copy)
+
+    def list_closed(self, closed: ClosedOrders) -> OrderIds:
+        """Return the ids of orders no longer in force, for a copy that was read with `closed`."""
+        orders = self.orders.close(closed, partial(_is_engaged, self.published))
+        return OrderSet(closed=orders.closed, settled=orders.settled).listed_ids(self.wall())
 
     def add_orders(self, orders: Iterable[Order]) -> bool:
         """Serve these emergency orders, too; return False if all of them were known."""

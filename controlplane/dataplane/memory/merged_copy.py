@@ -15,10 +15,10 @@ def merge_orders(published: Copy, orders: OrderSet, now: datetime, before: Copy 
     An order only adds a block: where the published switch is engaged, that entry stands; where it
     is ramping, or ends by itself at its expiry, the order wins. `before` is the copy served until
     now, whose rendered elements are reused. A published copy with nothing to add is returned as it
-    is.
+    is, with its signature, even if it lists closed orders that are not listed any more.
     """
     listed = orders.listed_ids(now)
-    if not orders.hash and listed == published.orders:
+    if not orders.hash and set(listed.closed) <= set(published.orders.closed):
         return published
     entries = dict(published.entries)
     for switch, order in orders.by_switch.items():
@@ -38,4 +38,5 @@ def merge_orders(published: Copy, orders: OrderSet, now: datetime, before: Copy 
         is_kept=published.is_kept,
         orders=replace(listed, hidden=hidden),
         orders_hash=orders.hash,
+        published=published,
     )

@@ -6,13 +6,14 @@ gzip form.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
 from typing import Optional
 
 from controlplane.core.content_encoding import gzip_etag
+from controlplane.core.signatures import HEADER as SIGNATURE
 from switches.drills.patterns import Marks
 from switches.snapshot import (
     OrderIds,
@@ -34,6 +35,10 @@ MAX_NAMES = 20_000
 """Most instance names whose match with the marks of drills is cached."""
 
 NO_ORDERS = OrderIds()
+_SIGNATURE = SIGNATURE.lower().encode()
+
+Sign = Callable[[bytes], str]
+"""Returns the header `Switchgear-Signature` of the content; "" without a signing key."""
 
 Mark = tuple[bytes, bytes, bytes | None]
 """Epoch as text, version in decimal digits, and suffix.
@@ -58,6 +63,10 @@ class Copy:
     that the version doesn't imply. `drill_snapshot` selects the copies of instances in drills.
     `suffix` distinguishes the marks of copies of one version. `is_kept` is True for a copy restored
     from disk, which has no drills.
+
+    `signature` is the header `Switchgear-Signature`, "" if the copy is not signed, and
+    `signed_body` is the document that it covers: the published one. A copy that adds emergency
+    orders or drills to it has another body, which contains the signed document as text.
     """
 
     publication: SnapshotVersion
@@ -77,6 +86,8 @@ class Copy:
     is_kept: bool = False
     orders: OrderIds = NO_ORDERS
     orders_hash: str = ""
+    signature: str = ""
+    signed_body: bytes = b""
 
     @classmethod
     def render(
@@ -90,25 +101,39 @@ class Copy:
         is_drill_copy: bool = False,
         orders: OrderIds = NO_ORDERS,
         orders_hash: str = "",
+        sign: Sign | None = None,
+        published: Optional["Copy"] = None,
+        elements: Mapping[str, bytes] | None = None,
+        body: bytes | None = None,
+        signature: str = "",
     ) -> "Copy":
         """Render `entries` as version `publication`, reusing unchanged elements of `before`.
 
         `is_drill_copy` is True for the copy of instances in drills. `orders_hash` identifies
-        emergency orders that the version doesn't imply.
+        emergency orders that the version doesn't imply. A published copy is signed by `sign`; a
+        copy that adds to a published one names it in `published`, and takes over its signature.
+        Bytes that were signed elsewhere are used as they are: `elements`, `body` and `signature`.
         """
         by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
         known = {} if before is None else before.entries
-        elements = {
-            entry.id: before.elements[entry.id]
-            if before is not None and known.get(entry.id) == entry
-            else render_entry(entry)
-            for entry in by_id.values()
-        }
-        body = assemble(publication, elements.values(), orders)
+        if elements is None:
+            elements = {
+                entry.id: before.elements[entry.id]
+                if before is not None and known.get(entry.id) == entry
+                else render_entry(entry)
+                for entry in by_id.values()
+            }
+        signed_body = b""
+        if published is not None:
+            signature, signed_body = published.signature, published.signed_body
+        if body is None:
+            body = assemble(publication, elements.values(), orders, signed=signed_body)
+        if published is None:
+            signature = sign(body) if sign is not None else signature
+            signed_body = body if signature else b""
         mark = publication.mark.encode()
         suffix = f"-{orders_hash}".encode() if orders_hash else b""
-        event = b"id: %b%b\nevent: snapshot\ndata: %b\n\n" % (mark, suffix, body)
-        starts = range(0, len(event), MAX_CHUNK_BYTES)
+        event = _render_event(mark + suffix, body, signature)
         if is_drill_copy:
             suffix = b"-" + sha256(body).hexdigest()[:8].encode()
         etag = b'"%b%b"' % (mark, suffix)
@@ -120,7 +145,7 @@ class Copy:
             entries=by_id,
             elements=elements,
             body=body,
-            event=tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts),
+            event=event,
             epoch=str(publication.epoch).encode(),
             suffix=suffix,
             etag=etag,
@@ -128,12 +153,39 @@ class Copy:
             gzip=GzipForm(body),
             validators=((b"etag", etag), *shared),
             gzip_validators=((b"etag", gzip_etag(etag)), *shared),
-            description=(JSON, (b"content-length", str(len(body)).encode())),
+            description=_describe(body, signature),
             drill_snapshot=drill_snapshot,
             is_kept=is_kept,
             orders=orders,
             orders_hash=orders_hash,
+            signature=signature,
+            signed_body=signed_body,
         )
+
+    def with_signature(self, sign: Sign) -> "Copy":
+        """Return this published copy, signed by `sign`."""
+        signature = sign(self.body)
+        return replace(
+            self,
+            event=_render_event(self.publication.mark.encode(), self.body, signature),
+            description=_describe(self.body, signature),
+            signature=signature,
+            signed_body=self.body if signature else b"",
+        )
+
+
+def _render_event(event_id: bytes, body: bytes, signature: str) -> tuple[bytes, ...]:
+    """Return the event that streams send, in chunks."""
+    signed = f"signature: {signature}\n".encode() if signature else b""
+    event = b"id: %b\nevent: snapshot\n%bdata: %b\n\n" % (event_id, signed, body)
+    starts = range(0, len(event), MAX_CHUNK_BYTES)
+    return tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts)
+
+
+def _describe(body: bytes, signature: str) -> tuple[Header, ...]:
+    """Return the headers of a response 200."""
+    signed = ((_SIGNATURE, signature.encode()),) if signature else ()
+    return (JSON, (b"content-length", str(len(body)).encode()), *signed)
 
 
 @dataclass(slots=True, eq=False)
@@ -174,6 +226,7 @@ class DrillSnapshot:
                 is_drill_copy=True,
                 orders=normal.orders,
                 orders_hash=normal.orders_hash,
+                published=normal,
             )
             self._made = running, normal, copy
         return self._made[2]

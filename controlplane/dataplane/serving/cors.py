@@ -18,7 +18,8 @@ REQUEST_HEADERS = (
     b"switchgear-instance, switchgear-applied"
 )
 EXPOSED_HEADERS = (
-    b"etag, retry-after, x-request-id, switchgear-version, switchgear-age, switchgear-time"
+    b"etag, retry-after, x-request-id, switchgear-version, switchgear-age, switchgear-time, "
+    b"switchgear-signature"
 )
 
 

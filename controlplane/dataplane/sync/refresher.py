@@ -17,7 +17,6 @@ from controlplane.core.protocol import WAKE_CHANNEL
 from controlplane.core.redis_subscriber import RedisSubscriber, SubscriberTiming
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
-from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
@@ -152,7 +151,8 @@ class Refresher:
                 contents.entries,
                 state.published,
                 drill_snapshot=contents.drill_snapshot,
-                orders=OrderSet(closed=contents.closed or {}).listed_ids(state.wall()),
+                orders=state.list_closed(contents.closed or {}),
+                sign=state.sign,
             )
             took = perf_counter() - began
             if state.copy is not None and state.copy.epoch != copy.epoch:

@@ -115,7 +115,7 @@ class Process:
             return
         if state.lacks_copy(head):
             closed = truth.read_closed(state.orders.uncertain_ids(state.wall()))
-            listed = OrderSet(closed=closed).listed_ids(state.wall())
+            listed = state.list_closed(closed)
             entries = truth.entries.values()
             copy = Copy.render(truth.publication, entries, state.published, orders=listed)
             before = state.published
