@@ -10,6 +10,7 @@ from controlplane.core.configuration import views as configuration
 from controlplane.core.favorites.converters import PATH as FAVORITE
 from controlplane.core.favorites.views import favorite
 from controlplane.core.first_steps import views as first_steps
+from controlplane.core.fleet.views import fleet_page
 from controlplane.core.jobs import views as jobs
 from controlplane.core.palette import views as palette
 from controlplane.core.runbooks import views as runbooks
@@ -32,6 +33,8 @@ urlpatterns = [
     ),
     path("comments/<slug:kind>/<str:key>/", comment_page, name="comment"),
     path(FAVORITE, favorite, name="favorite"),
+    path("fleet/", fleet_page, {"template": "core/fleet.html"}, name="fleet_page"),
+    path("fleet/rows/", fleet_page, {"template": "core/_fleet.html"}, name="fleet_rows"),
     path("jobs/", jobs.jobs_page, {"template": "core/jobs.html"}, name="jobs_page"),
     path("jobs/rows/", jobs.jobs_page, {"template": "core/_jobs.html"}, name="jobs_rows"),
     *(

@@ -7,4 +7,4 @@ USE_QUERIES: dict[str, str] = {}
 TABLES_WITHOUT_ROWS: set[str] = set()
 """Tables whose rows are left out of backups."""
 PUBLISHED_HEAD = Port[str]("No published head is registered; install switches.")
-"""Query of one row with the published `epoch`, `version` and `began_version`."""
+"""Query of one row with the published `epoch`, `version`, `began_version` and `published_at`."""

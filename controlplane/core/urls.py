@@ -10,6 +10,7 @@ from controlplane.core.configuration import api as configuration
 from controlplane.core.configuration import loading_api as loading
 from controlplane.core.favorites import api as favorites
 from controlplane.core.favorites.converters import PATH as FAVORITE
+from controlplane.core.fleet.api import FleetView
 from controlplane.core.gates import api as gates
 from controlplane.core.http.routes import both_forms
 from controlplane.core.jobs import api as jobs
@@ -29,6 +30,7 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("attention/", AttentionView.as_view(), name="api-attention"),
     *both_forms("favorites/", favorites.FavoriteList.as_view(), name="api-favorites"),
     path(FAVORITE, favorites.FavoriteView.as_view(), name="api-favorite"),
+    *both_forms("fleet/", FleetView.as_view(), name="api-fleet"),
     *both_forms("jobs/", jobs.JobList.as_view(), name="api-jobs"),
     *both_forms(f"{JOB}/", jobs.JobView.as_view(), name="api-job"),
     *both_forms(f"{JOB}/pause", jobs.PauseView.as_view(), name="api-job-pause"),

@@ -74,6 +74,7 @@ POST /experiments/{key}/arms check_experiment_arms Test an experiment's sample r
 GET /favorites/ list_favorites List your favorites
 PUT /favorites/{kind}/{key} add_favorite Add a favorite
 DELETE /favorites/{kind}/{key} remove_favorite Remove a favorite
+GET /fleet/ list_fleet List data planes and relays
 GET /gates/ list_gates List external gates
 GET /gates/{name} get_gate Get an external gate
 POST /gates/{name} report_gate Report an external gate's verdict

@@ -36,6 +36,12 @@ register_read_only(
     search="=id =service",
 )
 register_read_only(
+    models.DataPlane,
+    "process name upstream is_relay release version age_seconds held instances started_at heard_at",
+    order="-heard_at",
+    search="=name =upstream",
+)
+register_read_only(
     models.Acknowledgement,
     "id acknowledged_at instance epoch version",
     order="-id",

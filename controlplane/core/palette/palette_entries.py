@@ -37,6 +37,13 @@ register_commands(
     PaletteCommand("Audit", "audit", "audit_page", keys="g a", words="trail who did history log"),
     PaletteCommand("Jobs", "jobs", "jobs_page", words="background work"),
     PaletteCommand(
+        "Fleet",
+        "fleet",
+        "fleet_page",
+        keys="g f",
+        words="data planes relays regions upstream lag version",
+    ),
+    PaletteCommand(
         "Documentation", "book", address=DOCUMENTATION_PATH, words="help guide manual tutorial"
     ),
     PaletteCommand("API reference", "book", "docs", words="openapi curl http endpoints"),

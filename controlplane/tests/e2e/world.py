@@ -13,6 +13,7 @@ from breakers.tests.house import dependency, minute, reports
 from controlplane.accounts.models.people import User
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
+from controlplane.core.fleet.tests import rows
 from controlplane.core.http.tests.callers import person, token_text
 from controlplane.core.jobs import engine
 from controlplane.notify.delivery.tests.message_samples import create_message, hook, somebody
@@ -50,6 +51,7 @@ def build(heap: Heap) -> User:
     _slos()
     _sent()
     _report(ada)
+    _fleet()
     return ada
 
 
@@ -182,6 +184,14 @@ def _sent() -> None:
     for state in ("sent", "failed", "pending"):
         create_message(state)
     create_message("failed", "email:lee@example.org", error="550 no such user")
+
+
+def _fleet() -> None:
+    now = db_now()
+    rows.create_process("dp-1", now)
+    rows.create_process("eu-1", now, upstream="dp-1", age_seconds=42.0)
+    rows.create_process("eu-2", now, upstream="dp-1", silent_for=90)
+    rows.create_process("us-1", now, upstream="dp-1", version=None, epoch=None, age_seconds=None)
 
 
 def _report(ada: User) -> None:

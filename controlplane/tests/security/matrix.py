@@ -111,6 +111,7 @@ audit/export  GET audit:read
 attention/  GET switches:read
 favorites/  GET person
 favorites/<slug:kind>/<favorite_key:key>  PUT, DELETE person
+fleet/  GET switches:read
 jobs/  GET switches:read
 jobs/<int:job_id>/  GET switches:read
 jobs/<int:job_id>/pause  POST switches:write
@@ -161,6 +162,8 @@ first-steps/hide/  POST switches:write
 first-steps/show/  POST switches:write
 samples/clear/  GET, POST admin
 samples/load/  POST admin
+fleet/  GET person
+fleet/rows/  GET person
 jobs/  GET person
 jobs/rows/  GET person
 jobs/<int:job_id>/pause/  GET, POST switches:write

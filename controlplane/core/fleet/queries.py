@@ -1,0 +1,28 @@
+"""Query of the fleet: the last reports of all processes, and the published version."""
+
+from dataclasses import dataclass, fields
+from datetime import datetime
+
+from controlplane.core.fleet import statuses
+from controlplane.core.fleet.models import DataPlane
+from controlplane.core.fleet.statuses import FleetMember, ProcessReport, PublishedHead
+from controlplane.core.registered_sql import PUBLISHED_HEAD
+from controlplane.core.sql import fetch_all
+
+_COLUMNS = tuple(field.name for field in fields(ProcessReport))
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """All data planes and relays, most urgent first, and the version that the console published."""
+
+    members: tuple[FleetMember, ...]
+    head: PublishedHead
+
+
+def load_fleet(now: datetime) -> Fleet:
+    # The head is read last, so that no report is ahead of it.
+    reports = [ProcessReport(*row) for row in DataPlane.objects.values_list(*_COLUMNS)]
+    statement = f"SELECT epoch, version, published_at FROM ({PUBLISHED_HEAD.get()}) head"  # noqa: S608
+    head = PublishedHead(*fetch_all(statement)[0])
+    return Fleet(tuple(statuses.assess_fleet(reports, head, now)), head)
