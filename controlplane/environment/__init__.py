@@ -5,7 +5,6 @@ An invalid value raises :class:`WrongVariable` with a one-line text that names t
 embedded services, so that `manage.py …` needs no variables.
 """
 
-import contextlib
 import os
 import secrets
 import stat
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from controlplane.core import environment_variables as env
+from controlplane.core.private_files import create_once
 from controlplane.environment.databases import Database, read_database, read_embedded_services
 from controlplane.notify.transports import environment as transports
 
@@ -122,14 +122,7 @@ def load_or_create_key(folder: Path, name: str) -> str:
         problem = f"{folder} can't be created ({error.strerror})"
         raise env.WrongVariable("SWITCHGEAR_DATA_DIR", problem) from error
     path = folder / name
-    if not path.exists():
-        candidate = folder / f".{name}.{secrets.token_hex(8)}"
-        descriptor = os.open(candidate, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(64))
-        with contextlib.suppress(FileExistsError):
-            os.link(candidate, path)
-        candidate.unlink()
+    create_once(path, secrets.token_urlsafe(64).encode())
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
         raise env.WrongVariable(name.upper(), f"{path} can be read by other users; run chmod 600")
     return path.read_text()

@@ -19,6 +19,7 @@ import structlog
 from controlplane.core.degradation_levels import DEGRADED, Cause
 from controlplane.core.egress_guard.name_resolution import Resolve, resolve
 from controlplane.core.errors import DomainError, Unauthenticated, Unavailable
+from controlplane.core.private_files import InvalidFile
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import JSON
@@ -26,7 +27,6 @@ from controlplane.dataplane.serving.call import Call, drain_body
 from controlplane.dataplane.serving.responses import NO_STORE, Response
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.order_journal import verify_order
-from controlplane.dataplane.storage.signed_file import InvalidFile
 from switches.emergency.orders import Order
 
 from . import exchange_messages as messages

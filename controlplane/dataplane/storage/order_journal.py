@@ -14,9 +14,10 @@ from uuid import UUID
 
 import structlog
 
+from controlplane.core.private_files import InvalidFile, create_file, read_file, sync_folder
 from switches.emergency.orders import Order, parse_order
 
-from .signed_file import InvalidFile, SignedDocument, create_file, read_file, sync_folder
+from .signed_file import SignedDocument
 
 FOLDER = "emergency"
 MAX_BYTES = 64 * 1024

@@ -5,13 +5,10 @@ A truncated, altered or wrongly signed file is refused and logged; the previous 
 
 import contextlib
 import errno
-import fcntl
 import hmac
 import os
-import stat
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,7 +19,15 @@ from uuid import UUID
 import orjson
 import structlog
 
-LOCK_SECONDS = 2.0
+from controlplane.core.private_files import (
+    InvalidFile,
+    create_file,
+    file_identity,
+    hold_lock,
+    read_file,
+    sync_folder,
+)
+
 FORMAT = b"1"
 SKEW_SECONDS = 2.0  # Two clocks that agree may differ by this much.
 
@@ -30,10 +35,6 @@ log = structlog.get_logger(__name__)
 
 D = TypeVar("D")
 _utc_now = partial(datetime.now, UTC)
-
-
-class InvalidFile(Exception):
-    """A file that can't be accepted; the message is the reason, for the log."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ class SignedFiles(Generic[T]):
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         self._folder.chmod(0o700)
-        with self._hold_lock():
+        with hold_lock(self._lock):
             present = self._read_present()
             content = saved if present is None else self.merge(present, saved)
             if content == present and not self._needs_signing:
@@ -147,7 +148,7 @@ class SignedFiles(Generic[T]):
                 self._current.replace(self._previous)
             self._draft.replace(self._current)
             sync_folder(self._folder)
-            self._written = _file_identity(self._current), content
+            self._written = file_identity(self._current), content
             self._needs_signing = False
 
     def load(self) -> T | None:
@@ -184,7 +185,7 @@ class SignedFiles(Generic[T]):
         """Return the current file's content, cached until another process writes the file."""
         if self._written is not None:
             with contextlib.suppress(FileNotFoundError):
-                if _file_identity(self._current) == self._written[0]:
+                if file_identity(self._current) == self._written[0]:
                     return self._written[1]
         if found := self._try_verify(self._current, self.document):
             present, self._needs_signing = found
@@ -216,84 +217,6 @@ class SignedFiles(Generic[T]):
         if len(content) > self._largest_bytes:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(self._current))
         create_file(draft, content, sync=sync)
-
-    @contextlib.contextmanager
-    def _hold_lock(self) -> Iterator[None]:
-        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-        descriptor = os.open(self._lock, flags, 0o600)
-        try:
-            ends = time.monotonic() + LOCK_SECONDS
-            while True:
-                try:
-                    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    if time.monotonic() > ends:
-                        reason = "another process holds the lock"
-                        raise TimeoutError(errno.ETIMEDOUT, reason) from None
-                    time.sleep(0.02)
-                else:
-                    break
-            yield
-        finally:
-            os.close(descriptor)  # Releases the lock.
-
-
-def read_file(path: Path, largest_bytes: int) -> bytes:
-    """Return a regular file's bytes. Never block.
-
-    Raise :class:`InvalidFile` if other users can access it or it is too large, else OSError.
-    """
-    with open(path, "rb", opener=_open_plainly) as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise InvalidFile("it is not a regular file")
-        if stat.S_IMODE(status.st_mode) & 0o077:
-            raise InvalidFile("other users can read or write it; run chmod 600")
-        content = file.read(largest_bytes + 1)
-    if len(content) > largest_bytes:
-        raise InvalidFile(f"it is larger than {largest_bytes} bytes")
-    return content
-
-
-def create_file(draft: Path, content: bytes, *, sync: bool) -> None:
-    """Write a new file that only this user can access, with `sync` durably; replace an old draft.
-
-    Raise OSError, without a file, if that fails.
-    """
-    draft.unlink(missing_ok=True)  # Left by a killed process.
-    try:
-        with open(draft, "xb", buffering=0, opener=_open_privately) as file:
-            view = memoryview(content)
-            while view:
-                view = view[file.write(view) :]
-            if sync:
-                os.fsync(file.fileno())
-    except OSError:
-        draft.unlink(missing_ok=True)
-        raise
-
-
-def sync_folder(folder: Path) -> None:
-    """Make new names in a folder durable; raise OSError if that fails."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _file_identity(path: Path) -> tuple[int, ...]:
-    """Return a value that changes whenever the file's content or mode changes."""
-    status = path.lstat()
-    return status.st_dev, status.st_ino, status.st_size, status.st_ctime_ns
-
-
-def _open_plainly(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-
-
-def _open_privately(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW, 0o600)
 
 
 def _hex_hmac(rest: bytes, key: bytes) -> bytes:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.dataplane.storage import signed_file
+from controlplane.core import private_files
 from controlplane.dataplane.storage.saved_snapshot import SavedState
 from controlplane.dataplane.storage.snapshot_file import SnapshotDisk
 from controlplane.dataplane.tests.copies import (
@@ -199,7 +199,7 @@ def test_writer_waits_for_another_and_then_sees_what_it_wrote(tmp_path: Path) ->
 def test_frozen_holder_of_the_lock_costs_one_save_and_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(signed_file, "LOCK_SECONDS", 0.3)
+    monkeypatch.setattr(private_files, "LOCK_SECONDS", 0.3)
     disk(tmp_path).save(version(17))
     held = os.open(tmp_path / "lock", os.O_RDWR)
     fcntl.flock(held, fcntl.LOCK_EX)
