@@ -44,7 +44,7 @@ WRITE_SCOPES = frozenset(
     }
 )
 OPERATOR_SCOPES = READ_SCOPES | WRITE_SCOPES
-ADMIN_SCOPES = frozenset({"config:read", "config:write"})
+ADMIN_SCOPES = frozenset({"config:read", "config:write", "relay"})
 ALL_SCOPES = OPERATOR_SCOPES | ADMIN_SCOPES
 
 SCOPES_OF: dict[Role, frozenset[str]] = {

@@ -45,6 +45,7 @@ AREAS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("config:write", "load the whole configuration"),
         ),
     ),
+    ("Relays", (("relay", "follow a data plane, and report for the instances behind it"),)),
     (
         "Read-only",
         (("audit:read", "read the audit trail"), ("metrics:read", "scrape the metrics")),

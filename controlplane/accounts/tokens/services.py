@@ -35,6 +35,8 @@ ADMIN_POWERS = {
     "config:read": "It can read people's addresses in the targets.",
     "config:write": "It can change everything that configuration files declare, including targets"
     " and trip policies.",
+    "relay": "It receives everything that a data plane holds, including the hashes of tokens and"
+    " emergency codes, and reports in the name of every instance.",
     "dlq:write": "Because its owner is an admin, it can also read unredacted dead letters.",
     "slo:write": "Because its owner is an admin, it can also register Prometheus servers, at any"
     " address that PROMETHEUS_ALLOW allows.",
