@@ -12,15 +12,18 @@ MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives
 MAX_CONFIGURATION_BODY_BYTES = 4 * 1024 * 1024  # all files, with 20,000 switches
 MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
 MAX_EXCHANGE_BODY_BYTES = 4 * 1024 * 1024  # a listing of all emergency orders, and a page of them
+MAX_RELAY_BODY_BYTES = 4 * 1024 * 1024  # batches of a relay
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
 EMERGENCY_PAGE = "/emergency/"
 EXCHANGE = "/api/v1/emergency/exchange"
+RELAY_BATCH = "/api/v1/relay/batch"
 _MAX_BYTES_BY_PATH = {
     "/api/v1/configuration": MAX_CONFIGURATION_BODY_BYTES,
     "/api/v1/configuration/diff": MAX_CONFIGURATION_BODY_BYTES,
     EXCHANGE: MAX_EXCHANGE_BODY_BYTES,
     "/api/v1/openslo": MAX_OPENSLO_BODY_BYTES,
+    RELAY_BATCH: MAX_RELAY_BODY_BYTES,
     "/api/v1/report": MAX_REPORT_BODY_BYTES,
     "/api/v1/sli": MAX_SLI_BODY_BYTES,
 }

@@ -24,6 +24,7 @@ from .emergency.handlers import EmergencyEndpoints
 from .emergency.page.endpoint import EmergencyPage
 from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
+from .relay.receiver import BatchReceiver
 from .relay.upstream_feed import UpstreamFeed
 
 log = structlog.get_logger(__name__)
@@ -52,6 +53,7 @@ class Plane:
         self.emergency_endpoints = EmergencyEndpoints(self.emergency_orders, self.authorizer)
         self.peers = Peers(self.state, self.emergency_orders)
         self.emergency_page = EmergencyPage(self.emergency_orders, self.authorizer)
+        self.batch_receiver = BatchReceiver()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, config: Config | RelayConfig) -> None:
@@ -71,7 +73,8 @@ class Plane:
             await feed.wait_until_read()
 
     def configure(self, config: ServingConfig) -> None:
-        """Configure what takes emergency orders."""
+        """Configure what takes emergency orders and batches of relays."""
+        self.batch_receiver.name = config.plane
         self.authorizer.trusted_proxies = config.trusted_proxies
         self.emergency_orders.configure(config)
         self.emergency_page.configure(config)

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from controlplane.core.errors import DomainError
-from controlplane.core.protocol import EMERGENCY_PAGE, EXCHANGE
+from controlplane.core.protocol import EMERGENCY_PAGE, EXCHANGE, RELAY_BATCH
 from controlplane.dataplane.state import State
 
 from . import handlers
@@ -108,6 +108,9 @@ def build_routes(plane: Plane) -> Routes:
         **ROUTES,
         "/api/v1/emergency/orders": Endpoint(
             (*_READING, "POST"), emergency.emergency_orders, parameters=order_list.PARAMETERS
+        ),
+        RELAY_BATCH: Endpoint(
+            ("POST",), plane.batch_receiver.relay_batch, ("relay",), reads_body=True, parameters=()
         ),
         EXCHANGE: Endpoint(("POST",), plane.peers.emergency_exchange, parameters=()),
         EMERGENCY_PAGE: Endpoint(

@@ -22,6 +22,7 @@ from switches.emergency.orders import Order
 from switches.snapshot import OrderIds
 
 from .ingest.instance_ledger import InstanceLedger
+from .ingest.ledger import Ledger
 from .ingest.presence_buffer import PROPAGATION_SECONDS
 from .ingest.rate_limiter import ReportRateLimiter
 from .memory.compression import Header
@@ -124,7 +125,7 @@ class State:
         self._policies_confirmed_at = 0.0
         self._ahead = time.time() - monotonic()
         self._has_clock = False
-        self.ledger = InstanceLedger(self.wall)
+        self.ledger: Ledger = InstanceLedger(self.wall)
         self.throttle = ReportRateLimiter(monotonic)
 
     def now(self) -> float:

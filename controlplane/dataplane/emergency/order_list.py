@@ -1,6 +1,7 @@
 """The list of emergency orders, with the planes that hold and the instances that apply them."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qs, urlencode
@@ -48,7 +49,7 @@ def build_page(state: State, service: EmergencyOrders, call: Call) -> dict[str, 
     }
 
 
-def count_applied(state: State) -> tuple[Mapping[str, int], int]:
+def count_applied_here(state: State) -> tuple[Counter[str], int]:
     """Return how many instances apply each order, by its id, and how many polled lately.
 
     Registers the orders served now first: instances acknowledge them by their hash.
@@ -57,6 +58,15 @@ def count_applied(state: State) -> tuple[Mapping[str, int], int]:
     if state.copy is not None:
         buffer.applied_orders.add_served(state.copy)
     return buffer.count_applied(state.wall() - INSTANCE_CADENCE)
+
+
+def count_applied(state: State) -> tuple[Mapping[str, int], int]:
+    """Return the counts of this process, with those of the relays that sent it their status."""
+    counts, instances = count_applied_here(state)
+    for status in state.ledger.relay_statuses.list_recent():
+        counts.update(status.applied_orders)
+        instances += status.polling
+    return counts, instances
 
 
 def list_documents(orders: OrderSet, page: slice = ALL) -> list[dict[str, Any]]:

@@ -10,12 +10,13 @@ import contextlib
 import random
 import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 import structlog
 
+from controlplane.core.errors import InvalidInput
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
@@ -28,14 +29,26 @@ from .check_counts import CallerCounts, CheckCounter
 from .check_sums import CheckSums
 from .instance_rows import InstanceReport
 from .instance_sql import Ack, InstanceQuota, Presence
-from .pending_reports import WEIGHT_AT_ONCE, PendingReport, PendingReports, make_unavailable
+from .pending_reports import (
+    WEIGHT_AT_ONCE,
+    PendingReport,
+    PendingReports,
+    UnstorableReport,
+    make_unavailable,
+)
 from .presence_buffer import MAX_INSTANCES, PresenceBuffer, bisect_notes, select_notes
 from .processes import ProcessStatus
+from .relay_message import RelayBatch, RelayedReport, RelayMessage
+from .relay_statuses import RelayStatuses
+from .relay_writer import PendingMessage, RelayWriter
 from .write_errors import FailureLog
 
 REST_SECONDS = 0.01
 """Pause between two batches of reports, so that concurrent reports share a transaction."""
 MAX_ROWS = 2000
+REPORTS_AT_ONCE = 200
+"""Reports of a relay's batch that are stored before the next ones are parsed."""
+REFUSED = "The database refuses the report; see the data plane's log."
 
 Write = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
 log = structlog.get_logger(__name__)
@@ -82,6 +95,8 @@ class InstanceLedger:
         self.check_counter = CheckCounter(state_wall)
         self._quota = InstanceQuota(most)
         self._pending = PendingReports()
+        self.relay_writer = RelayWriter(self._quota)
+        self.relay_statuses = RelayStatuses(state_wall)
         self.parser = report_writer.ReportParser()
         self._failure_log = FailureLog()
         self._breaker_writer = BreakerWriter()
@@ -110,7 +125,11 @@ class InstanceLedger:
         if report.applied_orders is not None:
             self.presence_buffer.record_orders(report.id, report.applied_orders)
         epoch = None if copy is None else copy.publication.epoch
-        waiting = PendingReport(report, epoch, self._wall(), token_id, sorted(services))
+        return await self._store(
+            PendingReport(report, epoch, self._wall(), token_id, sorted(services))
+        )
+
+    async def _store(self, waiting: PendingReport) -> bool:
         if self._is_database_away or not self._pending.has_room(waiting):
             raise make_unavailable()
         self._pending.add(waiting)
@@ -121,6 +140,51 @@ class InstanceLedger:
                 return await waiting.duplicate
         except TimeoutError:
             raise make_unavailable() from None
+
+    async def receive(self, message: RelayMessage) -> int:
+        """Store a relay's message and wait for its commit; return the number of refused reports.
+
+        Reports that are invalid are refused and logged, because they would be refused forever.
+        Raises :class:`Unavailable` if the message can't be stored in time; some of it may be stored
+        then, and the relay sends it again.
+        """
+        if self._is_database_away:
+            raise make_unavailable()
+        self.relay_statuses.record(message)
+        written = self.relay_writer.add(message)
+        self._woken.set()
+        refused = 0
+        try:
+            for batch in message.batches:
+                for start in range(0, len(batch.reports), REPORTS_AT_ONCE):
+                    some = batch.reports[start : start + REPORTS_AT_ONCE]
+                    refused += sum(
+                        await asyncio.gather(*(self._store_relayed(batch, each) for each in some))
+                    )
+            async with asyncio.timeout(self._timing.report):
+                await written
+        except TimeoutError:
+            raise make_unavailable() from None
+        finally:
+            written.cancel()
+        return refused
+
+    async def _store_relayed(self, batch: RelayBatch, relayed: RelayedReport) -> bool:
+        """Store a report that a relay received; return True if it is refused."""
+        try:
+            report = await self.parser.parse(relayed.document)
+            if relayed.is_final:
+                report = replace(report, is_final=True)
+            at = min(relayed.at, self._wall())
+            await self._store(
+                PendingReport(
+                    *(report, relayed.epoch, at, relayed.token_id, relayed.services, batch.relay)
+                )
+            )
+        except (InvalidInput, UnstorableReport) as error:
+            log.warning("ledger.relayed_report_refused", relay=batch.relay, error=error.detail)
+            return True
+        return False
 
     async def run(self, config: Config) -> None:
         """Write what requests have added, until canceled; connect when there is any."""
@@ -138,18 +202,23 @@ class InstanceLedger:
                     # Retry once, then refuse reports until the database is back.
                     if self._failure_log.is_loss(error):
                         self._is_database_away = True
-                        self._pending.refuse_all()
+                        self._refuse_all()
                     else:
                         self._woken.set()
                 await asyncio.sleep(random.uniform(0.2, 0.8))  # noqa: S311
         finally:
             notices.cancel()
-            self._pending.refuse_all()
+            self._refuse_all()
+
+    def _refuse_all(self) -> None:
+        self._pending.refuse_all()
+        self.relay_writer.refuse_all()
 
     async def _session(self, config: Config) -> None:
         while not (
             self._is_database_away
             or self._pending
+            or self.relay_writer
             or self._counts
             or self.check_counter
             or self._breaker_writer.minutes
@@ -201,6 +270,8 @@ class InstanceLedger:
         """Write all notes that are due; return True if more are pending."""
         if reports := self._pending.take_batch():
             await self._write_reports(connection, write, reports)
+        if messages := self.relay_writer.take_batch():
+            await self._write_messages(connection, write, messages)
         has_more = False
         if time.monotonic() - self._presence_written_at >= self._timing.batch:
             self._woken.clear()
@@ -232,7 +303,7 @@ class InstanceLedger:
         sums = self.check_sums
         if sums.is_due():
             await self._write_or_drop(connection, "check_sums", write(sums.flush(connection)))
-        return has_more or bool(self._pending or self._counts) or sums.is_due()
+        return has_more or bool(self._pending or self.relay_writer or self._counts) or sums.is_due()
 
     async def _write_presence(
         self, connection: Connection, write: Write, presences: list[Presence], acks: list[Ack]
@@ -281,7 +352,8 @@ class InstanceLedger:
             self._breaker_writer.dependencies.clear()
             some = write_errors.may_write_rest(connection, error)
             if some and len(reports) == 1:
-                reports[0].refuse()
+                invalid = write_errors.is_data_error(connection, error)
+                reports[0].refuse(UnstorableReport(REFUSED) if invalid else None)
                 details = write_errors.describe_error(error)
                 log.warning("ledger.report_refused", instance=reports[0].report.id, **details)
                 return
@@ -296,6 +368,27 @@ class InstanceLedger:
             self._failure_log.log_refused_sli(refused_sli)
             for each, duplicate in zip(reports, duplicates, strict=True):
                 each.resolve(duplicate)
+
+    async def _write_messages(
+        self, connection: Connection, write: Write, messages: Sequence[PendingMessage]
+    ) -> None:
+        """Write relays' messages together; if one of them may be invalid, write them one by one."""
+        try:
+            await write(self.relay_writer.write(connection, messages, self._wall()))
+        except Exception as error:
+            some = write_errors.may_write_rest(connection, error)
+            if some and len(messages) == 1:
+                self.relay_writer.refuse_invalid(messages[0], connection, error)
+                return
+            self.relay_writer.put_back(messages, one_by_one=some)
+            if self._failure_log.is_refused(connection, error):
+                self._refuse_all()
+            elif not some:
+                raise
+        else:
+            self._failure_log.record_success()
+            for each in messages:
+                each.resolve()
 
     async def _write_counts(
         self, connection: Connection, write: Write, counts: dict[str, CallerCounts]

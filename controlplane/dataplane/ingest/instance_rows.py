@@ -47,7 +47,8 @@ class InstanceReport:
     `breakers` and `bulkheads` are in stored form, by dependency and by name; None if the report has
     no such list. `steps` are breaker transitions, and `dropped` is the number of transitions above
     the limit.
-    `is_final` is True for the final report of a process that stops.
+    `is_final` is True for the final report of a process that stops. `document` is the report as it
+    was sent.
     """
 
     service: str
@@ -66,6 +67,7 @@ class InstanceReport:
     steps: Sequence[ReportedTransition] = ()
     dropped: int = 0
     is_final: bool = False
+    document: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def id(self) -> str:
@@ -101,6 +103,7 @@ class InstanceRow:
     config_version: int | None = None
     contested_at: datetime | None = None
     stopped_at: datetime | None = None
+    relay: str = ""
     reported: Mapping[str, Any] = field(default_factory=dict)
     checks: Mapping[str, rates.Entry] = field(default_factory=dict)
     resilience: Mapping[str, Any] = field(default_factory=dict)

@@ -31,11 +31,11 @@ NEWER = """EXCLUDED.applied_at IS NOT NULL
          OR i.reported_at < EXCLUDED.applied_at - interval '30 seconds')"""
 UPSERT_PRESENCE = f"""
     INSERT INTO core_instance AS i (id, service, heard_at, first_heard_at, applied_epoch,
-                                    applied_version, applied_at, reported, checks)
-    SELECT id, service, heard_at, heard_at, epoch, version, applied_at, '{{}}', '{{}}'
+                                    applied_version, applied_at, relay, reported, checks)
+    SELECT id, service, heard_at, heard_at, epoch, version, applied_at, relay, '{{}}', '{{}}'
     FROM json_to_recordset(%s::json)
          AS new (id text, service text, heard_at timestamptz, epoch uuid, version bigint,
-                  applied_at timestamptz)
+                  applied_at timestamptz, relay text)
     ORDER BY id COLLATE "C"
     ON CONFLICT (id) DO UPDATE SET
         heard_at = greatest(i.heard_at, EXCLUDED.heard_at),
@@ -43,7 +43,8 @@ UPSERT_PRESENCE = f"""
         applied_epoch = CASE WHEN {NEWER} THEN EXCLUDED.applied_epoch ELSE i.applied_epoch END,
         applied_version = CASE WHEN {NEWER} THEN EXCLUDED.applied_version
                                ELSE i.applied_version END,
-        applied_at = CASE WHEN {NEWER} THEN EXCLUDED.applied_at ELSE i.applied_at END
+        applied_at = CASE WHEN {NEWER} THEN EXCLUDED.applied_at ELSE i.applied_at END,
+        relay = CASE WHEN EXCLUDED.heard_at < i.heard_at THEN i.relay ELSE EXCLUDED.relay END
     WHERE i.heard_at IS NULL OR EXCLUDED.heard_at > i.heard_at OR ({NEWER})
        OR i.first_heard_at IS NULL OR EXCLUDED.first_heard_at < i.first_heard_at
 """  # noqa: S608
@@ -66,14 +67,14 @@ LOCK_ROWS = """
 """
 READ_ROWS = """
     SELECT id, service, boot, started_at, seq, reported_at, heard_at, applied_epoch,
-           applied_version, applied_at, config_version, contested_at, stopped_at, reported::text,
-           checks::text, resilience::text
+           applied_version, applied_at, config_version, contested_at, stopped_at, relay,
+           reported::text, checks::text, resilience::text
     FROM core_instance WHERE id = ANY(%s)
 """
 STORE_ROW = """
     UPDATE core_instance SET
         boot = %s, started_at = %s, seq = %s, reported_at = %s, heard_at = %s::timestamptz,
-        contested_at = %s, stopped_at = %s,
+        contested_at = %s, stopped_at = %s, relay = %s,
         first_heard_at = coalesce(first_heard_at, %s::timestamptz),
         applied_epoch = %s, applied_version = %s, applied_at = %s, config_version = %s,
         reported = coalesce(%s::jsonb, reported), checks = coalesce(%s::jsonb, checks),
@@ -111,7 +112,8 @@ class Presence(NamedTuple):
     """An instance's latest poll, and the snapshot version that it applied at `applied_at`.
 
     If no version is known, `epoch`, `version` and `applied_at` are None. If the instance has
-    restarted, `applied_at` is the time of the restart, and the other two are None.
+    restarted, `applied_at` is the time of the restart, and the other two are None. `relay` is the
+    name of the relay that was polled, "" for a data plane.
     """
 
     id: str
@@ -120,6 +122,7 @@ class Presence(NamedTuple):
     epoch: UUID | None
     version: int | None
     applied_at: datetime | None
+    relay: str = ""
 
 
 class Ack(NamedTuple):
@@ -132,10 +135,15 @@ class Ack(NamedTuple):
 async def write_presence(
     connection: Connection, presences: Sequence[Presence], acks: Sequence[Ack]
 ) -> None:
-    """Write presences (at most one per instance) and acknowledgements in one transaction."""
+    """Write presences and acknowledgements in one transaction."""
     async with connection.transaction():
-        if presences:
-            await connection.execute(UPSERT_PRESENCE, (_to_json(presences),))
+        while presences:  # A statement can write only one presence per instance.
+            later, at_once = list[Presence](), dict[str, Presence]()
+            for each in presences:
+                if at_once.setdefault(each.id, each) is not each:
+                    later.append(each)
+            await connection.execute(UPSERT_PRESENCE, (_to_json([*at_once.values()]),))
+            presences = later
         await write_acks(connection, acks)
 
 
@@ -192,7 +200,7 @@ async def store_rows(
         columns = [
             (
                 *(row.boot, row.started_at, row.seq, row.reported_at, row.heard_at),
-                *(row.contested_at, row.stopped_at, row.heard_at),
+                *(row.contested_at, row.stopped_at, row.relay, row.heard_at),
                 *(row.applied_epoch, row.applied_version, row.applied_at, row.config_version),
                 _dump_if_changed(before[row.id].reported, row.reported),
                 _dump_if_changed(before[row.id].checks, row.checks),

@@ -25,7 +25,8 @@ class PendingReport:
     """A report received at `at`, with a future for the request that waits for the write.
 
     The snapshot version in the report belongs to `epoch`. `services` are those that the token is
-    limited to; empty if it is not limited.
+    limited to; empty if it is not limited. `relay` is the name of the relay that received the
+    report, "" for this data plane.
     """
 
     report: InstanceReport
@@ -33,6 +34,7 @@ class PendingReport:
     at: datetime
     token_id: int = 0
     services: Sequence[str] = ()
+    relay: str = ""
     duplicate: asyncio.Future[bool] = field(default_factory=asyncio.Future)
 
     @property
@@ -43,9 +45,13 @@ class PendingReport:
         if not self.duplicate.done():
             self.duplicate.set_result(duplicate)
 
-    def refuse(self) -> None:
+    def refuse(self, error: Unavailable | None = None) -> None:
         if not self.duplicate.done():
-            self.duplicate.set_exception(make_unavailable())
+            self.duplicate.set_exception(error or make_unavailable())
+
+
+class UnstorableReport(Unavailable):
+    """Raised for a report that the database refuses, now and later."""
 
 
 class PendingReports:

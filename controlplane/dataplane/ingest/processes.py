@@ -1,7 +1,7 @@
 """Status of data plane processes and relays, and its rows in the database."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import UUID
 
@@ -34,7 +34,9 @@ UPSERT_STATUSES = """
 class ProcessStatus:
     """The status of a data plane or relay process at `heard_at`; see `core.DataPlane`.
 
-    A process of a relay keeps its `process` over restarts, together with its spool.
+    A process of a relay keeps its `process` over restarts, together with its spool. Of the
+    `polling` instances that polled it lately, `applied_orders` are those that apply each emergency
+    order; the database doesn't store these two.
     """
 
     process: UUID
@@ -47,6 +49,8 @@ class ProcessStatus:
     age_seconds: float | None = None
     held: int = 0
     instances: int = 0
+    polling: int = 0
+    applied_orders: Mapping[str, int] = field(default_factory=dict)
     started_at: datetime
     heard_at: datetime
 

@@ -66,12 +66,19 @@ Field = ReportField | ListField | CountsField
 
 
 def validate_report(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parsed fields of a report.
+    """Return the parsed fields of a report; raise :class:`InvalidInput` like `read_fields`."""
+    return read_fields(REPORT, document)
 
-    Raise :class:`InvalidInput` naming the invalid fields, at most 20.
+
+def read_fields(
+    fields: Mapping[str, Field], document: Mapping[str, Any], path: str = ""
+) -> dict[str, Any]:
+    """Return the parsed fields of an object.
+
+    Raise :class:`InvalidInput` naming the invalid fields, at most 20, with `path` before each.
     """
     errors: dict[str, list[str]] = {}
-    result = _read_object(REPORT, document, "", errors)
+    result = _read_object(fields, document, path, errors)
     if errors:
         raise InvalidInput(dict(list(errors.items())[:MAX_ERRORS]))
     return result

@@ -31,8 +31,8 @@ REMEMBERED = 62
 
 def parse_report(document: Mapping[str, Any]) -> InstanceReport:
     """Return the report in `document`; raise :class:`InvalidInput`, also for unknown fields."""
-    document, dropped = limit_transitions(document)
-    fields = validate_report(document)
+    limited, dropped = limit_transitions(document)
+    fields = validate_report(limited)
     breakers, bulkheads = fields.pop("breakers", None), fields.pop("bulkheads", None)
     checks, sli = fields.pop("checks", ()), fields.pop("sli", ())
     return InstanceReport(
@@ -43,11 +43,17 @@ def parse_report(document: Mapping[str, Any]) -> InstanceReport:
         bulkheads=None if bulkheads is None else breaker_reports.list_bulkheads(bulkheads),
         steps=breaker_reports.list_transitions(breakers or ()),
         dropped=dropped,
+        document=document,
     )
 
 
 def merge_report(
-    row: InstanceRow, report: InstanceReport, at: datetime, epoch: UUID | None, token_id: int = 0
+    row: InstanceRow,
+    report: InstanceReport,
+    at: datetime,
+    epoch: UUID | None,
+    token_id: int = 0,
+    relay: str = "",
 ) -> tuple[InstanceRow, bool]:
     """Return the row after a report received at `at` (aware), and True if it is a duplicate.
 
@@ -58,9 +64,12 @@ def merge_report(
     A final report marks the instance as stopped until it polls or reports again.
 
     The snapshot version in the report belongs to `epoch` (None without one). If this boot reported
-    the same version before, the stored epoch is kept.
+    the same version before, the stored epoch is kept. `relay` is the name of the relay that
+    received the report, "" for a data plane.
     """
     merged, duplicate = _merge(row, report, at, epoch)
+    if merged.reported_at != row.reported_at and merged.heard_at == at:
+        merged = replace(merged, relay=relay)
     return boots.record_contest(row, merged, report, at, token_id), duplicate
 
 

@@ -83,7 +83,7 @@ async def write_reports(
         for each in pending:
             row = rows[each.report.id]
             merged, duplicate = report_merge.merge_report(
-                row, each.report, each.at, each.epoch, each.token_id
+                row, each.report, each.at, each.epoch, each.token_id, each.relay
             )
             duplicates.append(duplicate)
             epoch, version, at = merged.applied_epoch, merged.applied_version, merged.applied_at

@@ -1,5 +1,6 @@
 """Identity of this process among data planes and relays, and its current status."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from uuid import UUID, uuid4
@@ -22,7 +23,9 @@ class ProcessIdentity:
     process: UUID = field(default_factory=uuid4)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
 
-    def describe(self, state: State) -> ProcessStatus:
+    def describe(
+        self, state: State, *, polling: int = 0, applied_orders: Mapping[str, int] | None = None
+    ) -> ProcessStatus:
         """Return the status of this process; reads memory only."""
         status, now = state.status(), state.wall()
         return ProcessStatus(
@@ -36,6 +39,8 @@ class ProcessIdentity:
             age_seconds=status.age_seconds,
             held=len(state.listeners),
             instances=state.ledger.presence_buffer.count_heard(HEARD_SECONDS),
+            polling=polling,
+            applied_orders=applied_orders or {},
             started_at=min(self.started_at, now),
             heard_at=now,
         )
