@@ -8,6 +8,9 @@ from controlplane.dataplane.emergency.service import EmergencyOrders
 from controlplane.dataplane.state import State
 from controlplane.dataplane.sync import disk_watch
 
+from .forwarder import Forwarder
+from .relay_ledger import RelayLedger
+
 
 class UpstreamFeed:
     """The tasks of a relay, which has no database and no Redis."""
@@ -16,12 +19,18 @@ class UpstreamFeed:
         self._config = config
         self._state = state
         self._orders = orders
+        self._ledger = RelayLedger(state.wall)
+        state.ledger = self._ledger
 
     async def restore(self) -> None:
         """Serve the bundle saved on disk."""
 
     def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        return (disk_watch.watch_disk(self._config.folder, self._state),)
+        return (
+            disk_watch.watch_disk(self._config.folder, self._state),
+            self._ledger.run(self._config),
+            Forwarder(self._config, self._state, self._ledger).run(),
+        )
 
     async def wait_until_read(self) -> None:
         """Wait for the first bundle, at most 2 s; raise TimeoutError."""

@@ -1,0 +1,275 @@
+"""Sends a relay's spool and status to its upstream, at most once a second.
+
+A batch is removed from the spool once the upstream has accepted it; until then it is sent again,
+with the same number and content, also to another upstream and after a restart.
+"""
+
+import asyncio
+import contextlib
+import random
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+import structlog
+
+from controlplane.core.environment_variables import WrongVariable
+from controlplane.core.protocol import RELAY_BATCH
+from controlplane.dataplane.config import RelayConfig
+from controlplane.dataplane.emergency.order_list import count_applied_here
+from controlplane.dataplane.ingest.check_counts import CallerCounts
+from controlplane.dataplane.ingest.processes import ProcessStatus
+from controlplane.dataplane.ingest.relay_message import RelayedCounts
+from controlplane.dataplane.state import State
+
+from . import batch, spool
+from .process_identity import ProcessIdentity
+from .relay_ledger import RelayLedger
+from .spool import Record, Spool, SpoolFull
+
+if TYPE_CHECKING:
+    import httpx
+
+INTERVAL_SECONDS = 1.0
+STATUS_SECONDS = 5.0
+COUNTS_SECONDS = 5.0
+ADOPT_SECONDS = 60.0
+"""Interval of looking for spools of processes that are gone."""
+CONNECT_SECONDS = 3.0
+REQUEST_SECONDS = 15.0
+MAX_PAUSE_SECONDS = 10.0
+MAX_RETRY_AFTER_SECONDS = 60.0
+MAX_MESSAGE_BYTES = 2 * 1024 * 1024
+MAX_MESSAGE_BATCHES = 100
+MAX_NOTES_TURNS = 4
+"""Batches of presences and acknowledgements in one message."""
+MAX_COUNTED_SWITCHES = 2000
+"""Most pairs of client and switch in one batch of `/check` counts."""
+
+log = structlog.get_logger(__name__)
+
+
+class UpstreamFailed(Exception):
+    """A request that was not accepted; the text is the reason, for the log."""
+
+    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
+        super().__init__(reason)
+        self.retry_after = retry_after
+
+
+class Forwarder:
+    """Sends what `ledger` holds to the upstreams of `config`: to one until a request fails."""
+
+    def __init__(self, config: RelayConfig, state: State, ledger: RelayLedger) -> None:
+        self.outcomes = Counter[str]()
+        """Number of requests by outcome: `accepted` or `failed`."""
+        self._state = state
+        self._ledger = ledger
+        self._config = config
+        self._urls = config.upstreams
+        self._name = config.plane
+        self._url_index = 0
+        self._failures = 0
+        """Requests that failed since the last accepted one."""
+        self._logged = ""
+        self._identity: ProcessIdentity | None = None
+        self._adopted: list[Spool] = []
+        self._adopted_at = time.monotonic()
+        self._status_sent_at = float("-inf")
+        self._counts_taken_at = float("-inf")
+        self._sent: Mapping[UUID, datetime] = {}
+        """Time of the last status that was sent, by process of a relay behind this one."""
+
+    async def run(self) -> None:
+        """Send what is due, until canceled."""
+        # In a thread, because the first import takes long and would block the event loop.
+        await asyncio.to_thread(import_module, "httpx")
+        import httpx
+
+        is_tls = any(url.startswith("https:") for url in self._urls)
+        context = await asyncio.to_thread(httpx.create_ssl_context) if is_tls else False
+        timeout = httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS)
+        async with httpx.AsyncClient(verify=context, timeout=timeout, trust_env=False) as client:
+            while True:
+                pause = INTERVAL_SECONDS
+                try:
+                    await self.send_due(client)
+                except UpstreamFailed as error:
+                    pause = self._record_failure(error)
+                except OSError as error:  # The disk; requests raise UpstreamFailed.
+                    log.error("forwarder.spool_failed", error=str(error))
+                    pause = MAX_PAUSE_SECONDS
+                await asyncio.sleep(pause * random.uniform(1.0, 1.1))  # noqa: S311
+                if not self._failures:
+                    await self._wait_for_news()
+
+    async def send_due(self, client: "httpx.AsyncClient") -> None:
+        """Send what is due in one request; raise :class:`UpstreamFailed` if it is not accepted."""
+        own = self._ledger.spool
+        if own is None:
+            return
+        self._ledger.news.clear()
+        if not self._failures:
+            await self._store_notes(own)
+        await asyncio.to_thread(own.end_batch)
+        await self._adopt(own)
+        chosen = list(self._choose([own, *self._adopted]))
+        is_status_due = time.monotonic() - self._status_sent_at >= STATUS_SECONDS
+        if not (chosen or is_status_due):
+            return
+        batches = [
+            content for each in chosen for content in await asyncio.to_thread(self._read, *each)
+        ]
+        behind = self._ledger.relay_statuses.list_recent()
+        news = [each for each in behind if self._sent.get(each.process) != each.heard_at]
+        await self._post(client, batch.assemble_message(self._describe(own), news, batches))
+        self._status_sent_at = time.monotonic()
+        self._sent = {each.process: each.heard_at for each in behind}
+        for holder, seq in chosen:
+            await asyncio.to_thread(holder.remove, seq)
+
+    async def _wait_for_news(self) -> None:
+        """Wait until there is something new to send, or the status is due."""
+        due = self._status_sent_at + STATUS_SECONDS - time.monotonic()
+        if self._ledger.spool is not None and self._ledger.spool.list_ended():
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(max(0.0, due)):
+                await self._ledger.news.wait()
+
+    async def _store_notes(self, own: Spool) -> None:
+        """Move presences, acknowledgements and due `/check` counts from memory to the spool."""
+        buffer = self._ledger.presence_buffer
+        for _ in range(MAX_NOTES_TURNS):
+            presences, acks = buffer.take_due(time.monotonic(), batch.MAX_NOTES, INTERVAL_SECONDS)
+            if not (presences or acks):
+                break
+            if not await self._store(own, batch.dump_notes(presences, acks, ())):
+                buffer.put_back(presences, acks)
+                return
+        if time.monotonic() - self._counts_taken_at < COUNTS_SECONDS:
+            return
+        self._counts_taken_at = time.monotonic()
+        until = self._state.wall()
+        for some in _split_counts(self._ledger.check_counter.take_counts(), until):
+            if not await self._store(own, batch.dump_notes((), (), some)):
+                log.warning("forwarder.counts_lost", callers=len(some))
+
+    async def _store(self, own: Spool, notes: bytes) -> bool:
+        """Store notes as a batch; return False if the spool can't take them."""
+        try:
+            await asyncio.to_thread(own.append, [Record(spool.NOTES, notes)], reserved=True)
+        except SpoolFull:
+            return False
+        except OSError as error:
+            log.warning("spool.write_failed", error=str(error))
+            return False
+        await asyncio.to_thread(own.end_batch)
+        return True
+
+    async def _adopt(self, own: Spool) -> None:
+        """Every minute, take over the spools of processes that are gone until they are empty."""
+        for each in [each for each in self._adopted if not each.list_ended()]:
+            self._adopted.remove(each)
+            each.close()
+        if self._adopted or time.monotonic() - self._adopted_at < ADOPT_SECONDS:
+            return
+        self._adopted_at = time.monotonic()
+        self._adopted = await asyncio.to_thread(_claim_others, own.root)
+
+    def _choose(self, spools: Sequence[Spool]) -> Iterator[tuple[Spool, int]]:
+        """Yield the oldest batches of each spool, as many as fit in a message."""
+        size = number = 0
+        for holder in spools:
+            for seq in holder.list_ended():
+                size, number = size + holder.size_of(seq), number + 1
+                if number > 1 and (size > MAX_MESSAGE_BYTES or number > MAX_MESSAGE_BATCHES):
+                    return
+                yield holder, seq
+
+    def _read(self, holder: Spool, seq: int) -> list[bytes]:
+        """Return the batches in a file of a spool: the relay's own, and those of relays behind."""
+        found = holder.read(seq)
+        if found.reports or found.notes:
+            own = batch.assemble_batch(self._name, holder.process, seq, found.reports, found.notes)
+            return [own, *found.batches]
+        return found.batches
+
+    def _describe(self, own: Spool) -> ProcessStatus:
+        if self._identity is None:
+            self._identity = ProcessIdentity(self._name, is_relay=True, process=own.process)
+        orders, polling = count_applied_here(self._state)
+        return self._identity.describe(self._state, polling=polling, applied_orders=orders)
+
+    async def _post(self, client: "httpx.AsyncClient", body: bytes) -> None:
+        import httpx
+
+        url = self._urls[self._url_index % len(self._urls)]
+        headers = {
+            "Authorization": f"Bearer {await self._read_token()}",
+            "Content-Type": "application/json",
+            "Switchgear-Relay": self._name,
+        }
+        try:
+            async with asyncio.timeout(REQUEST_SECONDS):
+                response = await client.post(f"{url}{RELAY_BATCH}", content=body, headers=headers)
+        except (httpx.HTTPError, TimeoutError) as error:
+            raise UpstreamFailed(f"no answer ({type(error).__name__})") from error
+        if response.status_code != 200:
+            raise UpstreamFailed(
+                f"it answered with status {response.status_code}", _retry_after(response)
+            )
+        self.outcomes["accepted"] += 1
+        if self._logged:
+            log.info("forwarder.recovered", url=url, failures=self._failures)
+        self._failures, self._logged = 0, ""
+
+    async def _read_token(self) -> str:
+        try:
+            return await asyncio.to_thread(self._config.read_token)
+        except WrongVariable as error:
+            raise UpstreamFailed(str(error)) from error
+
+    def _record_failure(self, error: UpstreamFailed) -> float:
+        """Log a failed request, choose the next upstream, and return the seconds to wait."""
+        self.outcomes["failed"] += 1
+        if str(error) != self._logged:
+            url = self._urls[self._url_index % len(self._urls)]
+            log.warning("forwarder.failed", url=url, error=str(error))
+        self._logged = str(error)
+        self._failures += 1
+        self._url_index += 1
+        rounds = self._failures // len(self._urls)
+        pause = min(INTERVAL_SECONDS * 2.0 ** min(rounds, 8), MAX_PAUSE_SECONDS)
+        return max(pause, error.retry_after)
+
+
+def _claim_others(root: Path) -> list[Spool]:
+    return list(Spool.claim_free(root))
+
+
+def _split_counts(
+    counts: Mapping[str, CallerCounts], until: datetime
+) -> Iterator[list[RelayedCounts]]:
+    """Yield the counts in parts that fit in a batch."""
+    some: list[RelayedCounts] = []
+    switches = 0
+    for caller, each in counts.items():
+        size = len(each.switches)
+        if some and (switches + size > MAX_COUNTED_SWITCHES or len(some) == batch.MAX_CALLERS):
+            yield some
+            some, switches = [], 0
+        some.append(RelayedCounts(caller=caller, until=until, counts=each))
+        switches += size
+    if some:
+        yield some
+
+
+def _retry_after(response: "httpx.Response") -> float:
+    text = response.headers.get("retry-after", "")
+    return min(float(text), MAX_RETRY_AFTER_SECONDS) if text.isdigit() else 0.0
