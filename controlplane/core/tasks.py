@@ -12,6 +12,7 @@ from controlplane.core.jobs import stuck_jobs
 
 from . import retention, ticks
 from .audit import services as audit
+from .fleet import alarms as fleet_alarms
 from .fleet.retention_rules import DATA_PLANES
 from .gates.retention_rules import EVENTS, VERDICTS
 from .idempotency.retention_rules import IDEMPOTENCY_KEYS
@@ -41,6 +42,7 @@ ticks.tick("approvals.expire", seconds=60, queue="switches")(approvals.expire_du
 ticks.tick("reviews.reopen", seconds=300, queue="switches")(reviews.reopen_due_reviews)
 ticks.tick(audit.TICK, seconds=60, queue="housekeeping")(audit.verify_next_rows)
 ticks.tick(stuck_jobs.TICK, seconds=15, queue="housekeeping")(stuck_jobs.check_stuck_jobs)
+ticks.tick(fleet_alarms.TICK, seconds=15, queue="housekeeping")(fleet_alarms.check_fleet)
 ticks.tick("jobs.alarms", seconds=60, queue="housekeeping")(job_alarms.update_alarms)
 
 
