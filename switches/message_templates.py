@@ -37,9 +37,8 @@ def format_emergency(facts: Facts) -> str:
     order = facts.get("emergency")
     if not order:
         return ""
-    given = (
-        f"{order['by']} engaged it on the data plane {order['plane']} at {format_time(order['at'])}"
-    )
+    place = f"{'relay' if 'relay' in order else 'data plane'} {order['plane']}"
+    given = f"{order['by']} engaged it on the {place} at {format_time(order['at'])}"
     received_at = datetime.fromisoformat(order["received_at"])
     if received_at - datetime.fromisoformat(order["at"]) <= _AT_ONCE:
         return given

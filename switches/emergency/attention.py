@@ -111,7 +111,7 @@ def list_waiting(now: datetime, found: Sequence[EmergencyOrder]) -> list[Attenti
 def _describe_order(order: EmergencyOrder) -> str:
     done = "Withdrawn" if order.action == EmergencyOrder.Action.WITHDRAW else "Ordered"
     who = label_of(order.by_type, order.by_name)
-    return f"{done} by {who} on the data plane {order.plane}: {order.reason}"
+    return f"{done} by {who} on the {order.place}: {order.reason}"
 
 
 def switch_path(order: EmergencyOrder) -> str:

@@ -11,6 +11,7 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.outbox import services as outbox
 from controlplane.core.scopes import is_switch_id
+from controlplane.core.signatures import PublicKey
 from switches.models import EmergencyOrder
 
 ACCEPTED = "emergency_order.accepted"
@@ -24,13 +25,17 @@ MAX_TARGET_LENGTH = 200
 
 
 def order_facts(row: EmergencyOrder) -> dict[str, Any]:
-    """Return an order for audit rows and messages: who gave it, where, when, and who had it."""
+    """Return an order for audit rows and messages: who gave it, where, when, and who had it.
+
+    `relay` is the id of the key of the relay that accepted it, and vouches for who gave it.
+    """
     return {
         "id": str(row.pk),
         "action": row.action,
         "by": label_of(row.by_type, row.by_name),
         "at": timestamp(row.at),
         "plane": row.plane,
+        **({"relay": PublicKey.parse(row.relay).id} if row.relay else {}),
         "planes": sorted({row.plane, *row.planes}),
         "received_at": timestamp(row.received_at),
         "expires_in": row.expires_in,

@@ -28,6 +28,8 @@ ENGAGE: Final = "engage"
 WITHDRAW: Final = "withdraw"
 DEFAULT_EXPIRES_IN = "24h"
 MAX_NAME_LENGTH = 150
+MAX_KEY_LENGTH = 44
+MAX_SIGNATURE_LENGTH = 88
 
 OrderAction = Literal["engage", "withdraw"]
 
@@ -41,12 +43,26 @@ class Orderer:
     id: int
 
 
+@dataclass(frozen=True, slots=True)
+class RelaySignature:
+    """The signature of the relay that accepted an order: its public key, and Ed25519 in base64.
+
+    The order's id is derived from `given_id`, the id requested, and from the key: so no relay can
+    give an order the id of another one's. See :mod:`.relay_signatures`.
+    """
+
+    key: str
+    given_id: UUID
+    signature: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Order:
     """An order to engage `switch`, or to withdraw the order `withdraws`.
 
     `expires_in` is a duration such as `24h`, or `permanent`; None for a withdrawal. `plane` is the
-    name of the data plane that accepted the order at `at`, by that plane's clock.
+    name of the data plane that accepted the order at `at`, by that plane's clock. If that was a
+    relay, `relay` is its signature.
     """
 
     id: UUID
@@ -58,6 +74,7 @@ class Order:
     by: Orderer
     at: datetime
     plane: str
+    relay: RelaySignature | None = None
 
     @cached_property
     def serialized(self) -> bytes:
@@ -85,6 +102,14 @@ class Order:
         """The switch that the order engages, or the id of the order that it withdraws."""
         return self.switch if self.withdraws is None else str(self.withdraws)
 
+    def may_withdraw(self, order: "Order") -> bool:
+        """Return True if this withdrawal can have an effect on `order`, whose id it names.
+
+        A relay can withdraw only what it has accepted itself.
+        """
+        theirs = None if order.relay is None else order.relay.key
+        return self.switch == order.switch and (self.relay is None or self.relay.key == theirs)
+
     def with_own_id(self) -> "Order":
         """Return the order under an id derived from its own and its subject.
 
@@ -111,8 +136,8 @@ class Order:
 
 
 def order_document(order: Order) -> dict[str, Any]:
-    """Return the JSON document of an order; all its keys are always present."""
-    return {
+    """Return the JSON document of an order; all its keys are present, `relay` if it has one."""
+    document = {
         "id": str(order.id),
         "action": order.action,
         "switch": order.switch,
@@ -124,6 +149,14 @@ def order_document(order: Order) -> dict[str, Any]:
         "at": timestamp(order.at),
         "plane": order.plane,
     }
+    if order.relay is not None:
+        signed = order.relay
+        document["relay"] = {
+            "key": signed.key,
+            "given_id": str(signed.given_id),
+            "signature": signed.signature,
+        }
+    return document
 
 
 def parse_order(document: Any) -> Order:
@@ -144,6 +177,7 @@ def parse_order(document: Any) -> Order:
         by=_parse_orderer(by),
         at=datetime.fromisoformat(document["at"]).astimezone(UTC),
         plane=_parse_text(document["plane"], MAX_PLANE_NAME_LENGTH),
+        relay=_parse_relay(document.get("relay")),
     )
     if (order.action == WITHDRAW) != (order.withdraws is not None):
         raise ValueError("a withdrawal names the order that it withdraws")
@@ -255,6 +289,16 @@ def _parse_orderer(value: Any) -> Orderer:
         raise ValueError("an order was given by a person or a token")
     kind = cast("Literal['user', 'token']", value["type"])
     return Orderer(kind, _parse_text(value["name"], MAX_NAME_LENGTH), value["id"])
+
+
+def _parse_relay(value: Any) -> RelaySignature | None:
+    if value is None:
+        return None
+    return RelaySignature(
+        key=_parse_text(value["key"], MAX_KEY_LENGTH),
+        given_id=_parse_id(value["given_id"]),
+        signature=_parse_text(value["signature"], MAX_SIGNATURE_LENGTH),
+    )
 
 
 def _read_text(request: Mapping[str, Any], field: str) -> str:

@@ -126,7 +126,7 @@ def _is_withdrawn(row: EmergencyOrder, now: datetime) -> bool:
     for withdrawal in EmergencyOrder.objects.filter(
         order_id__isnull=False, switch=row.switch
     ).order_by("at", "pk"):
-        if row.pk not in _withdrawn_ids(withdrawal):
+        if row.pk not in _withdrawn_ids(withdrawal) or not _may_withdraw(withdrawal, row):
             continue
         try:
             find_actor(_read_order(withdrawal, now))
@@ -140,6 +140,11 @@ def _withdrawn_ids(withdrawal: EmergencyOrder) -> list[UUID]:
     """Return the ids under which the order that a withdrawal withdraws may be stored."""
     given = withdrawal.order_id
     return [] if given is None else [given, derive_id(given, withdrawal.switch)]
+
+
+def _may_withdraw(withdrawal: EmergencyOrder, row: EmergencyOrder) -> bool:
+    """Return False for a withdrawal by a relay of an order that others accepted."""
+    return withdrawal.relay in ("", row.relay)
 
 
 def _engage(
@@ -187,7 +192,7 @@ def _open_review(row: EmergencyOrder, done: Engagement, actor: Actor, now: datet
     switch_id, episode = done.switch.pk, done.episode
     reviews.open_review(
         rule="",
-        summary=f"Emergency order: {switch_id} engaged on the data plane {row.plane}",
+        summary=f"Emergency order: {switch_id} engaged on the {row.place}",
         reason=_describe_override(row),
         target=switch_id,
         diff={
@@ -203,10 +208,7 @@ def _open_review(row: EmergencyOrder, done: Engagement, actor: Actor, now: datet
 
 
 def _describe_override(row: EmergencyOrder) -> str:
-    return (
-        f"{row.reason} (Emergency order on the data plane {row.plane}, which can't evaluate safety"
-        " rules.)"
-    )
+    return f"{row.reason} (Emergency order on the {row.place}, which can't evaluate safety rules.)"
 
 
 def _attach(
@@ -272,7 +274,11 @@ def _reconcile_withdrawal(
     episode stays engaged, and people are asked to release it.
     """
     # Not locked: a data plane that adds its name to many orders locks these in another order.
-    orders = EmergencyOrder.objects.filter(pk__in=_withdrawn_ids(row), switch=row.switch)
+    named = EmergencyOrder.objects.filter(pk__in=_withdrawn_ids(row), switch=row.switch)
+    orders = [order for order in named if _may_withdraw(row, order)]
+    if named and not orders:
+        _refuse(head, row, "A relay can withdraw only orders that were given to it.", now)
+        return True
     if any(order.state == State.RECEIVED for order in orders):
         return False
     episodes = [order.episode for order in orders if order.episode is not None]

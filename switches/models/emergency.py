@@ -11,9 +11,10 @@ from switches.models.switch import Episode
 class EmergencyOrder(models.Model):
     """An emergency order, and what became of it once the database could be reached.
 
-    Data planes insert the columns of the order itself (`id` to `plane`); the others have defaults
+    Data planes insert the columns of the order itself (`id` to `relay`); the others have defaults
     in the database. `order_id` is the order that a withdrawal withdraws. `planes` names the data
-    planes that had the order. A refused order blocks its switch until `blocks_until`. A closed
+    planes that had the order. `relay` is the public key of the relay that accepted the order, "" if
+    that was a data plane. A refused order blocks its switch until `blocks_until`. A closed
     order has left the data planes in the snapshot version `closed_version`.
     """
 
@@ -40,6 +41,7 @@ class EmergencyOrder(models.Model):
     by_id = models.BigIntegerField()
     at = models.DateTimeField()
     plane = models.TextField()
+    relay = models.TextField(default="", db_default="", blank=True)
     received_at = models.DateTimeField(db_default=Now())
     planes = ArrayField(models.TextField(), default=list, db_default=[], blank=True)
     state = models.CharField(
@@ -84,3 +86,8 @@ class EmergencyOrder(models.Model):
 
     def __str__(self) -> str:
         return f"{self.action} {self.switch} ({self.id})"
+
+    @property
+    def place(self) -> str:
+        """The data plane or relay that accepted the order, such as `relay eu-1`, for people."""
+        return f"{'relay' if self.relay else 'data plane'} {self.plane}"

@@ -47,7 +47,8 @@ class OrderSet:
         """The earliest withdrawal of each withdrawn order, by the order's id.
 
         An id may have been given to two orders: the withdrawal names the switch of one of them,
-        which other data planes may know under an id of its own.
+        which other data planes may know under an id of its own. A withdrawal by a relay has no
+        effect on orders of others: a relay is trusted less than a data plane.
         """
         found: dict[UUID, Order] = {}
         for order in sorted(self.orders.values(), key=_precedence):
@@ -55,7 +56,7 @@ class OrderSet:
                 continue
             for key in (order.withdraws, derive_id(order.withdraws, order.switch)):
                 withdrawn = self.orders.get(key)
-                if withdrawn is not None and withdrawn.switch == order.switch:
+                if withdrawn is not None and order.may_withdraw(withdrawn):
                     found.setdefault(key, order)
         return found
 

@@ -17,12 +17,13 @@ from .database import Connection, connect
 INSERT_ORDERS = """
     INSERT INTO switches_emergencyorder
         (id, action, switch, order_id, reason, expires_in, by_type, by_name, by_id, at, plane,
-         planes)
+         relay, planes)
     SELECT id, action, switch, "order", reason, expires_in, by->>'type', by->>'name',
-           (by->>'id')::bigint, at, plane, planes
+           (by->>'id')::bigint, at, plane,
+           coalesce(relay->>'key', ''), planes
     FROM jsonb_to_recordset(%s::jsonb) AS given (
         id uuid, action text, switch text, "order" uuid, reason text, expires_in text, by jsonb,
-        at timestamptz, plane text, planes text[])
+        at timestamptz, plane text, relay jsonb, planes text[])
     ORDER BY id
     ON CONFLICT (id) DO UPDATE SET planes = ARRAY(
         SELECT name FROM unnest(switches_emergencyorder.planes || excluded.planes) AS name

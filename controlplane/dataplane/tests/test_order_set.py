@@ -9,10 +9,12 @@ from uuid import UUID
 import orjson
 import pytest
 
+from controlplane.core.signatures import SigningKey
 from controlplane.dataplane.memory.merged_copy import merge_orders
 from controlplane.dataplane.memory.order_set import ClosedOrder, OrderSet
 from controlplane.dataplane.memory.served_copy import Copy, match_copy, parse_event_id, parse_tags
 from switches.emergency.orders import ENGAGE, WITHDRAW, Order, Orderer, hash_ids
+from switches.emergency.relay_signatures import sign_order
 from switches.snapshot import SnapshotEntry, SnapshotVersion
 
 AT = datetime(2026, 11, 28, 2, 10, tzinfo=UTC)
@@ -214,3 +216,19 @@ def test_a_client_that_withdrew_from_all_orders_gets_no_event_for_a_new_version(
     copy = merge_orders(published(version=18), OrderSet().close(closed(1)), AT, None)
     assert copy.orders_hash == ""
     assert match_copy(parse_event_id(tag(18)), copy)
+
+
+def test_a_withdrawal_by_a_relay_has_no_effect_on_orders_of_others() -> None:
+    key = SigningKey.generate()
+    of_plane, of_relay = order(1), sign_order(order(2), key)
+    of_other = sign_order(order(3), SigningKey.generate())
+    orders = [of_plane, of_relay, of_other]
+    taken_back = [
+        sign_order(withdrawal(10 + number, each.id.int), key) for number, each in enumerate(orders)
+    ]
+
+    for given in itertools.permutations(taken_back):
+        held = OrderSet().add([*given, *orders])
+        assert set(held.withdrawn) == {of_relay.id}
+        assert set(held.open) == {of_plane.id, of_other.id}
+    assert set(held.add([withdrawal(20, of_other.id.int)]).open) == {of_plane.id}

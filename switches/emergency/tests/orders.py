@@ -13,7 +13,9 @@ from switches.emergency.reconciliation import reconcile_orders
 from switches.models import EmergencyOrder
 
 REASON = "card payments charged twice"
-_COLUMNS = "id, action, switch, order_id, reason, expires_in, by_type, by_name, by_id, at, plane"
+_COLUMNS = (
+    "id, action, switch, order_id, reason, expires_in, by_type, by_name, by_id, at, plane, relay"
+)
 
 
 def person_with_code(
@@ -38,6 +40,7 @@ def store(switch="segment:finance", **fields) -> EmergencyOrder:
         "expires_in": "24h",
         "at": db_now() - timedelta(minutes=1),
         "plane": "dp-1",
+        "relay": "",
         **fields,
     }
     names = _COLUMNS.split(", ")

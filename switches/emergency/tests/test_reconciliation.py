@@ -10,7 +10,9 @@ from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from controlplane.core.signatures import SigningKey
 from switches import services
+from switches.message_templates import format_emergency
 from switches.models import EmergencyOrder, Episode, Publication, Ramp, Rule, Switch
 from switches.services.expire import expire_due
 from switches.tests import messages
@@ -65,6 +67,19 @@ class TestEngage:
         assert episode.evidence == {"emergency_order": entry}
         (message,) = messages.find("switch.engaged")
         assert message.payload["emergency"]["plane"] == "dp-1"
+
+    def test_evidence_and_messages_name_the_relay_that_accepted_the_order(self, settings):
+        messages.configure(settings)
+        key = SigningKey.generate().public
+        store(plane="eu-1", relay=str(key))
+
+        reconcile()
+
+        facts = Episode.objects.get().evidence["emergency_order"]
+        assert (facts["plane"], facts["relay"]) == ("eu-1", key.id)
+        assert "on the relay eu-1" in Approval.objects.get().summary
+        (message,) = messages.find("switch.engaged")
+        assert "engaged it on the relay eu-1" in format_emergency(message.payload)
 
     def test_it_happens_once(self):
         store()

@@ -10,6 +10,7 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.signatures import SigningKey
 from switches import services
 from switches.emergency import reconciliation
 from switches.models import EmergencyOrder, Episode, Publication
@@ -212,3 +213,44 @@ def test_withdrawals_dated_before_their_orders_hold_up_nothing(monkeypatch):
 
     assert done == [2, 2, 2]
     assert not EmergencyOrder.objects.filter(closed_at=None).exists()
+
+
+RELAY, OTHER_RELAY = (str(SigningKey(bytes([number] * 32)).public) for number in (1, 2))
+
+
+@pytest.mark.parametrize(("relay", "by"), [(RELAY, RELAY), (RELAY, ""), ("", "")])
+def test_a_withdrawal_by_the_relay_that_accepted_the_order_or_by_a_data_plane_counts(relay, by):
+    order = store(relay=relay)
+    store_withdrawal(order, relay=by)
+
+    reconcile()
+
+    assert reload(order).state == "withdrawn"
+    assert not Episode.objects.exists()
+
+
+@pytest.mark.parametrize("relay", ["", OTHER_RELAY])
+def test_a_withdrawal_by_a_relay_of_an_order_of_others_is_refused(settings, relay):
+    messages.configure(settings)
+    order = store(relay=relay)
+    withdrawal = store_withdrawal(order, relay=RELAY)
+
+    reconcile()
+
+    assert reload(order).state == "reconciled"
+    assert Episode.objects.get().state == "engaged"
+    assert reload(withdrawal).state == "refused"
+    (message,) = messages.find("emergency_order.refused")
+    assert "A relay can withdraw only orders that were given to it" in message.payload["said"]
+
+
+def test_a_withdrawal_by_another_relay_does_not_end_the_block_of_a_refused_order():
+    before_the_code = db_now() - timedelta(days=2)
+    order = store(at=before_the_code, relay=OTHER_RELAY)
+    store_withdrawal(order, relay=RELAY)
+
+    reconcile()
+
+    order = reload(order)
+    assert (order.state, order.closed_at) == ("refused", None)
+    assert order.blocks_until > db_now()
