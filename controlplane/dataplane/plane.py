@@ -21,6 +21,7 @@ from controlplane.dataplane.state import State
 from .database_feed import DatabaseFeed
 from .emergency.authorization import Authorizer
 from .emergency.handlers import EmergencyEndpoints
+from .emergency.order_exchange import OrderExchange
 from .emergency.page.endpoint import EmergencyPage
 from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
@@ -51,7 +52,8 @@ class Plane:
         self.emergency_orders = EmergencyOrders(self.state)
         self.authorizer = Authorizer(self.state)
         self.emergency_endpoints = EmergencyEndpoints(self.emergency_orders, self.authorizer)
-        self.peers = Peers(self.state, self.emergency_orders)
+        self.order_exchange = OrderExchange(self.state, self.emergency_orders)
+        self.peers = Peers(self.state, self.emergency_orders, self.order_exchange)
         self.emergency_page = EmergencyPage(self.emergency_orders, self.authorizer)
         self.batch_receiver = BatchReceiver()
         self._tasks: list[asyncio.Task[None]] = []

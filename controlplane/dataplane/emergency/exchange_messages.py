@@ -7,7 +7,7 @@ of its own, merging is a union, and no message can close an order.
 import hmac
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -18,7 +18,6 @@ import orjson
 from controlplane.core.environment_variables import MAX_PLANE_NAME_LENGTH
 from controlplane.core.protocol import EXCHANGE
 from controlplane.dataplane.memory.order_set import OrderSet
-from controlplane.dataplane.storage.order_journal import SIGNED_ORDER
 from switches.emergency.orders import Order
 
 HEADER = "Switchgear-Peer"
@@ -211,12 +210,14 @@ def parse_listed(text: str) -> UUID:
     return UUID(hex=text[:_ID_DIGITS])
 
 
-def sign_batch(orders: Iterable[Order], key: bytes) -> tuple[tuple[str, ...], int]:
-    """Return as many signed orders as fit into a message, and their number."""
+def write_batch(
+    orders: Iterable[Order], write: Callable[[Order], str]
+) -> tuple[tuple[str, ...], int]:
+    """Return as many orders as fit into a message, as texts by `write`, and their number."""
     batch: list[str] = []
     size = 0
     for order in orders:
-        text = SIGNED_ORDER.sign(order, key).decode()
+        text = write(order)
         size += len(orjson.dumps(text))
         if batch and (size > MAX_BATCH_BYTES or len(batch) == MAX_BATCH_ORDERS):
             break

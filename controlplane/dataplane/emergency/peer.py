@@ -1,43 +1,22 @@
-"""One other data plane: sends it messages, and records whether it answers.
-
-Each wait has a deadline and each answer a maximum size, so that a data plane that hangs or sends
-invalid data does not delay the exchange with others.
-"""
+"""One other data plane: exchanges orders with it, and records whether it answers."""
 
 import asyncio
 import contextlib
 import random
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 from uuid import UUID
 
-import orjson
 import structlog
 
-from controlplane.core.protocol import EXCHANGE
 from controlplane.dataplane.memory.order_set import OrderSet
 from switches.emergency.orders import Order
 
 from . import exchange_messages as messages
-from .exchange_messages import (
-    HEADER,
-    MAX_REPLY_BYTES,
-    REPLY,
-    REQUEST,
-    ExchangeReply,
-    ExchangeRequest,
-    InvalidMessage,
-    PeerKeys,
-    Sender,
-    Stamp,
-)
+from .exchange_messages import ExchangeReply, ExchangeRequest, Sender
+from .peer_transport import ExchangeUnsupported
 
-if TYPE_CHECKING:
-    import httpx
-
-CONNECT_SECONDS = 1.0
-REQUEST_SECONDS = 4.0
 ACTIVE_INTERVAL_SECONDS = 1.0
 """Interval of exchanges while the database is unreachable or the data planes differ."""
 IDLE_INTERVAL_SECONDS = 10.0
@@ -47,12 +26,22 @@ MAX_PENDING = 5000
 log = structlog.get_logger(__name__)
 
 
-class PeerFailed(Exception):
-    """An exchange that failed; the text is the reason, for the log."""
+class PeerTransport(Protocol):
+    """The way to another data plane."""
 
+    addresses: tuple[str, ...]
 
-class ExchangeUnsupported(PeerFailed):
-    """Raised if the data plane is of an older version, which exchanges no orders."""
+    @property
+    def url(self) -> str: ...
+
+    def accepts(self, order: Order) -> bool:
+        """Return True if this order may be sent that way."""
+
+    def write(self, order: Order) -> str:
+        """Return the text of an order, for a message."""
+
+    async def send(self, request: ExchangeRequest) -> ExchangeReply:
+        """Send a request, and return the verified reply; raise :class:`PeerFailed`."""
 
 
 class LocalPlane(Protocol):
@@ -60,7 +49,6 @@ class LocalPlane(Protocol):
 
     plane: str
     process: str
-    keys: Sequence[PeerKeys]
 
     @property
     def orders(self) -> OrderSet: ...
@@ -75,9 +63,6 @@ class LocalPlane(Protocol):
     def now(self) -> float:
         """Return monotonic seconds."""
 
-    def unix(self) -> float:
-        """Return UNIX seconds."""
-
     def sender(self) -> Sender: ...
 
     async def receive(self, texts: Iterable[str], plane: str) -> list[Order]:
@@ -88,13 +73,10 @@ class LocalPlane(Protocol):
 
 
 class Peer:
-    """A data plane at an address, known by its name once it has answered.
+    """A data plane that `transport` leads to, known by its name once it has answered."""
 
-    `addresses` are tried in turn: those of one URL's host.
-    """
-
-    def __init__(self, local: LocalPlane, url: "httpx.URL", client: "httpx.AsyncClient") -> None:
-        self.addresses: tuple[str, ...] = ()
+    def __init__(self, local: LocalPlane, transport: PeerTransport) -> None:
+        self.transport = transport
         self.plane = ""
         self.process = ""
         self.is_reachable: bool | None = None
@@ -104,12 +86,6 @@ class Peer:
         self.changed_at = local.now()
         """Monotonic time at which it became reachable or unreachable."""
         self._local = local
-        self._url = url
-        self._client = client
-        self._address_index = 0
-        self._clock_offset_seconds = 0.0
-        """Seconds by which the peer's clock is ahead."""
-        self._key_index = 0
         self._compared: tuple[str, str] | None = None
         """Digests of both data planes after the last comparison."""
         self._pending: deque[tuple[Order, asyncio.Future[bool]]] = deque()
@@ -134,7 +110,7 @@ class Peer:
     @property
     def label(self) -> str:
         """The name of the peer, or its address before the name is known."""
-        return self.plane or str(self._url)
+        return self.plane or self.transport.url
 
     def push(self, orders: Iterable[Order]) -> list[asyncio.Future[bool]]:
         """Send orders as soon as possible; return a future each: True if stored."""
@@ -183,10 +159,11 @@ class Peer:
             reply = await self._send(listing=messages.list_orders(before.unclosed.values()))
             self._record_holder(reply, before.unclosed.keys() - set(reply.wanted))
             await local.receive(reply.orders, self.label)
-            wanted = [before.orders[key] for key in reply.wanted if key in before.orders]
+            found = [before.orders[key] for key in reply.wanted if key in before.orders]
+            wanted = [order for order in found if self.transport.accepts(order)]
             digest = reply.sender.digest
             while wanted:
-                batch, number = messages.sign_batch(wanted, self._keys().order)
+                batch, number = messages.write_batch(wanted, self.transport.write)
                 digest = (await self._send(batch)).sender.digest
                 wanted = wanted[number:]
             if not reply.more or local.orders is before:
@@ -202,12 +179,12 @@ class Peer:
     ) -> ExchangeReply:
         """Send signed orders, pending ones too, and return the verified reply."""
         pending = list(self._pending)
-        signed, number = messages.sign_batch((order for order, _ in pending), self._keys().order)
+        signed, number = messages.write_batch((order for order, _ in pending), self.transport.write)
         for _ in range(number):
             self._pending.popleft()
         sent = pending[:number]
         try:
-            reply = await self._request(
+            reply = await self.transport.send(
                 ExchangeRequest(sender=self._local.sender(), orders=batch + signed, listing=listing)
             )
         except BaseException:
@@ -217,82 +194,6 @@ class Peer:
         self.plane, self.process = reply.sender.plane, reply.sender.process
         self._local.record_holder(self.plane, reply.stored)
         return reply
-
-    async def _request(self, request: ExchangeRequest) -> ExchangeReply:
-        body = request.serialize()
-        for _ in range(len(self._local.keys) + 2):
-            keys, nonce = self._keys(), messages.make_nonce()
-            at = self._local.unix() + self._clock_offset_seconds
-            stamp = Stamp.make(REQUEST, body, keys.message, at=at, nonce=nonce)
-            status, header, content = await self._post(body, stamp.header)
-            if status in (404, 405):
-                raise ExchangeUnsupported(
-                    "it is of an older version, which exchanges no emergency orders"
-                )
-            if status == 401:
-                self._adapt(content, nonce)
-                continue
-            if status != 200:
-                raise PeerFailed(f"it answered with status {status}")
-            return _read_reply(header, content, nonce, keys)
-        raise PeerFailed("it refuses the signature; both need the same SECRET_KEY")
-
-    def _adapt(self, content: bytes, nonce: bytes) -> None:
-        """Correct the time by which the peer's clock differs, or sign with the next key."""
-        try:
-            stamp = Stamp.parse(str(orjson.loads(content)["stamp"]).encode())
-        except (InvalidMessage, orjson.JSONDecodeError, LookupError, TypeError):
-            stamp = None
-        if stamp and stamp.repeats(nonce) and stamp.find_key(REPLY, [self._keys()]):
-            self._clock_offset_seconds = stamp.at - self._local.unix()
-        else:
-            self._key_index += 1
-
-    async def _post(self, body: bytes, header: bytes) -> tuple[int, bytes, bytes]:
-        """Return status, signature header and body of the response."""
-        import httpx
-
-        if not self.addresses:
-            raise PeerFailed("the name of its host can't be resolved")
-        address = self.addresses[self._address_index % len(self.addresses)]
-        try:
-            async with asyncio.timeout(REQUEST_SECONDS):
-                try:
-                    return await self._stream(address, body, header)
-                except (httpx.NetworkError, httpx.RemoteProtocolError) as error:
-                    if isinstance(error, httpx.ConnectError):
-                        raise
-                    # The peer may have closed an idle connection just now.
-                    return await self._stream(address, body, header)
-        except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-            self._address_index += 1
-            raise PeerFailed(f"no connection ({type(error).__name__})") from error
-        except (httpx.TimeoutException, TimeoutError) as error:
-            raise PeerFailed(f"no answer within {REQUEST_SECONDS:g} s") from error
-        except httpx.HTTPError as error:
-            raise PeerFailed(f"the connection broke ({type(error).__name__})") from error
-
-    async def _stream(self, address: str, body: bytes, header: bytes) -> tuple[int, bytes, bytes]:
-        host = self._url.raw_host.decode("ascii")
-        url = self._url.copy_with(host=address, path=EXCHANGE)
-        headers = {
-            "Host": self._url.netloc.decode("ascii"),
-            "Content-Type": "application/json",
-            "Accept-Encoding": "identity",
-            HEADER: header.decode(),
-        }
-        async with self._client.stream(
-            "POST", url, content=body, headers=headers, extensions={"sni_hostname": host}
-        ) as response:
-            content = b""
-            async for chunk in response.aiter_raw():
-                content += chunk
-                if len(content) > MAX_REPLY_BYTES:
-                    raise PeerFailed("its answer is too large")
-            return response.status_code, response.headers.get(HEADER, "").encode(), content
-
-    def _keys(self) -> PeerKeys:
-        return self._local.keys[self._key_index % len(self._local.keys)]
 
     async def _pause(self) -> None:
         """Wait until the next exchange is due, or until there are orders to push."""
@@ -313,7 +214,7 @@ class Peer:
     def _record_success(self) -> None:
         self._local.exchanges["succeeded"] += 1
         if self.is_reachable is False or self.is_older:
-            log.info("peer.reachable", peer=self.label, url=str(self._url))
+            log.info("peer.reachable", peer=self.label, url=self.transport.url)
         if self.is_reachable is not True:
             self.is_reachable, self.changed_at = True, self._local.now()
         self.is_older = False
@@ -326,25 +227,14 @@ class Peer:
         if self.is_reachable is not is_older or is_older is not self.is_older:
             text = str(error) or type(error).__name__
             event = "peer.older" if is_older else "peer.unreachable"
-            addresses = ", ".join(self.addresses)
-            log.warning(event, peer=self.label, url=str(self._url), at=addresses, error=text)
+            where = {"url": self.transport.url, "at": ", ".join(self.transport.addresses)}
+            log.warning(event, peer=self.label, **where, error=text)
             self.is_reachable, self.changed_at = is_older, self._local.now()
         self.is_older = is_older
 
     def _drop_pending(self) -> None:
         _resolve(self._pending, set())
         self._pending.clear()
-
-
-def _read_reply(header: bytes, content: bytes, nonce: bytes, keys: PeerKeys) -> ExchangeReply:
-    try:
-        stamp = Stamp.parse(header)
-        is_signed = stamp.repeats(nonce) and stamp.find_key(REPLY, [keys])
-        if not is_signed or not stamp.covers(content):
-            raise InvalidMessage("its signature does not fit")
-        return ExchangeReply.parse(content)
-    except InvalidMessage as error:
-        raise PeerFailed(f"its answer is not valid: {error}") from error
 
 
 def _resolve(sent: Iterable[tuple[Order, asyncio.Future[bool]]], stored: set[UUID]) -> None:

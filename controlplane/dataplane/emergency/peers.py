@@ -6,10 +6,10 @@ second while the database is unreachable, and every ten seconds otherwise.
 
 import asyncio
 import contextlib
-import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -19,23 +19,20 @@ import structlog
 from controlplane.core.degradation_levels import DEGRADED, Cause
 from controlplane.core.egress_guard.name_resolution import Resolve, resolve
 from controlplane.core.errors import DomainError, Unauthenticated, Unavailable
-from controlplane.core.private_files import InvalidFile
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import JSON
 from controlplane.dataplane.serving.call import Call, drain_body
 from controlplane.dataplane.serving.responses import NO_STORE, Response
 from controlplane.dataplane.state import State
-from controlplane.dataplane.storage.order_journal import verify_order
+from controlplane.dataplane.storage.order_journal import SIGNED_ORDER, verify_order
 from switches.emergency.orders import Order
 
-from . import exchange_messages as messages
 from .exchange_messages import (
     HEADER,
     MAX_SKEW_SECONDS,
     REPLY,
     REQUEST,
-    ExchangeReply,
     ExchangeRequest,
     InvalidMessage,
     PeerKeys,
@@ -44,7 +41,9 @@ from .exchange_messages import (
     peer_keys,
 )
 from .host_lookup import HostLookup
-from .peer import CONNECT_SECONDS, REQUEST_SECONDS, Peer
+from .order_exchange import OrderExchange, OrderFormat
+from .peer import Peer
+from .peer_transport import CONNECT_SECONDS, REQUEST_SECONDS, SignedTransport
 from .service import EmergencyOrders
 
 if TYPE_CHECKING:
@@ -58,10 +57,9 @@ CALLER_SECONDS = 60.0
 """Time for which a data plane counts after its last request."""
 KEEPALIVE_SECONDS = 15.0
 MAX_NAMES = 256
-"""Maximum number of remembered names of data planes, and of refused orders."""
+"""Maximum number of remembered names of data planes."""
 MAX_EXCHANGES = 8
 """Maximum number of requests of peers that are worked on at the same time."""
-VERIFIED_AT_ONCE = 20
 
 log = structlog.get_logger(__name__)
 
@@ -82,19 +80,19 @@ class Peers:
     :meth:`configure` before the first request.
     """
 
-    def __init__(self, state: State, service: EmergencyOrders) -> None:
+    def __init__(self, state: State, service: EmergencyOrders, exchange: OrderExchange) -> None:
         self.plane = ""
-        self.process = secrets.token_hex(16)
+        self.process = exchange.process
         self.keys: Sequence[PeerKeys] = ()
         self.resolver: Resolve = resolve
         self._urls: Sequence[str] = ()
         self._state = state
         self._service = service
+        self._exchange = exchange
         self._peers: dict[str, Peer] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._callers: dict[str, float] = {}
         """Monotonic time of the last request of other data planes, by name."""
-        self._refused: set[str] = set()
         self._permits = asyncio.Semaphore(MAX_EXCHANGES)
 
     def configure(self, config: Config) -> None:
@@ -121,12 +119,7 @@ class Peers:
         return self._state.unix()
 
     def sender(self) -> Sender:
-        return Sender(
-            plane=self.plane,
-            process=self.process,
-            digest=self.orders.digest,
-            all_stored=all(map(self._service.has_stored, self.orders.unclosed)),
-        )
+        return self._exchange.sender()
 
     def record_holder(self, plane: str, order_ids: Iterable[UUID]) -> None:
         self._service.record_holder(plane, order_ids)
@@ -157,20 +150,7 @@ class Peers:
 
     async def receive(self, texts: Iterable[str], plane: str) -> list[Order]:
         """Verify, store and serve signed orders from `plane`; return those that are valid."""
-        keys = [key.order for key in self.keys]
-        verified = []
-        for number, text in enumerate(texts, 1):
-            try:
-                verified.append(verify_order(text.encode(), keys))
-            except InvalidFile as error:
-                self._log_refused(plane, text, str(error))
-            if number % VERIFIED_AT_ONCE == 0:
-                await asyncio.sleep(0)  # Other requests are answered in between.
-        known = self.orders.orders
-        self._state.orders_received += sum(order.id not in known for order in verified)
-        if verified:
-            await self._service.merge(verified)
-        return verified
+        return await self._exchange.receive(texts, plane, self._read_order)
 
     async def run(self) -> None:
         """Exchange orders with all peers, and follow changes of their addresses, until canceled."""
@@ -212,32 +192,13 @@ class Peers:
         except InvalidMessage as error:
             raise DomainError(f"The message is not valid: {error}.") from error
         async with self._permits:
-            reply = await self._answer(request, keys)
+            form = OrderFormat(self._read_order, partial(_sign_order, keys.order))
+            reply = await self._exchange.answer(request, form, is_holder=True)
+            self._record_caller(request.sender.plane)
         body = reply.serialize()
         signed = Stamp.make(REPLY, body, keys.message, at=self.unix(), nonce=stamp.nonce)
         length = (b"content-length", b"%d" % len(body))
         return 200, [JSON, length, NO_STORE, (HEADER.lower().encode(), signed.header)], body
-
-    async def _answer(self, request: ExchangeRequest, keys: PeerKeys) -> ExchangeReply:
-        sender = request.sender
-        received = await self.receive(request.orders, sender.plane)
-        self._record_caller(sender.plane)
-        stored = tuple(order.id for order in received if self._service.has_stored(order.id))
-        if sender.all_stored and sender.digest == self.orders.digest:
-            self.record_holder(sender.plane, self.orders.unclosed)
-        if request.listing is None:
-            return ExchangeReply(sender=self.sender(), stored=stored)
-        if sender.all_stored:
-            self.record_holder(sender.plane, map(messages.parse_listed, request.listing))
-        offered, wanted = messages.compare_listing(request.listing, self.orders)
-        batch, number = messages.sign_batch(offered, keys.order)
-        return ExchangeReply(
-            sender=self.sender(),
-            stored=stored,
-            wanted=tuple(wanted),
-            orders=batch,
-            more=number < len(offered),
-        )
 
     def _authenticate(self, call: Call) -> tuple[Stamp, PeerKeys]:
         """Return the stamp of a request, and the keys with which it was signed."""
@@ -262,10 +223,8 @@ class Peers:
         if len(self._callers) > MAX_NAMES:
             del self._callers[next(iter(self._callers))]
 
-    def _log_refused(self, plane: str, text: str, why: str) -> None:
-        if text not in self._refused and len(self._refused) < MAX_NAMES:
-            self._refused.add(text)
-            log.warning("peer.order_refused", peer=plane, why=why)
+    def _read_order(self, text: str) -> Order:
+        return verify_order(text.encode(), [key.order for key in self.keys])
 
     async def _open(self, text: str, stack: contextlib.AsyncExitStack) -> Host:
         # In a thread, because the first import takes long and would block the event loop.
@@ -300,9 +259,10 @@ class Peers:
             del self._peers[key]
         for key, (host, addresses) in wanted.items():
             if key not in self._peers:
-                self._peers[key] = Peer(self, host.url, host.client)
+                transport = SignedTransport(self, host.url, host.client)
+                self._peers[key] = Peer(self, transport)
                 self._tasks[key] = asyncio.create_task(self._peers[key].run())
-            self._peers[key].addresses = addresses
+            self._peers[key].transport.addresses = addresses
 
     async def _stop(self, keys: Iterable[str]) -> None:
         tasks = [self._tasks.pop(key) for key in keys]
@@ -316,6 +276,10 @@ class Peers:
         others = self.others()
         lost = [peer for peer in others if peer.is_reachable is False and peer.changed_at < since]
         return build_cause([peer.label for peer in lost], len(others)) if lost else None
+
+
+def _sign_order(key: bytes, order: Order) -> str:
+    return SIGNED_ORDER.sign(order, key).decode()
 
 
 def build_cause(lost: Sequence[str], total: int) -> Cause:

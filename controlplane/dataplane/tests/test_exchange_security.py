@@ -263,7 +263,7 @@ def test_batches_of_orders_stay_below_the_limit_and_have_at_least_one() -> None:
     batches: list[tuple[str, ...]] = []
     rest: list[Any] = long
     while rest:
-        batch, number = messages.sign_batch(rest, KEYS.order)
+        batch, number = messages.write_batch(rest, lambda each: sign(each)[0])
         assert number == len(batch) > 0
         assert len(orjson.dumps(batch)) < messages.MAX_BATCH_BYTES + 10_000
         batches.append(batch)
