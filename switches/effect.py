@@ -230,6 +230,11 @@ def _to_stragglers(found: Sequence[InstanceStatus], head: Head) -> tuple[Straggl
 
 
 def _describe_report(report: InstanceStatus, head: Head) -> str:
+    said = _describe_version(report, head)
+    return f"{said}, through relay {report.relay}" if report.relay else said
+
+
+def _describe_version(report: InstanceStatus, head: Head) -> str:
     if report.version is None:
         return "has not reported a version"
     if report.epoch != head.epoch:

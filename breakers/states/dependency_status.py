@@ -58,7 +58,7 @@ _LAST = """
 """
 _INSTANCES = f"""
     SELECT i.id, i.boot, i.reported_at >= %(fresh)s, i.reported_at, i.config_version,
-           s.state, s.mode, s.since, s.failure_rate, s.slow_rate, s.calls,
+           s.state, s.mode, s.since, s.failure_rate, s.slow_rate, s.calls, i.relay,
            (i.resilience -> 'breakers' -> %(name)s)::text
     {_REPORTS} AND s.dependency_id = %(id)s
     ORDER BY array_position(ARRAY['open', 'half_open', 'closed'], s.state::text),
@@ -115,7 +115,10 @@ class DependencyStatus:
 
 @dataclass(frozen=True)
 class InstanceBreaker:
-    """A dependency's breaker in one instance, as last reported; rates are 0 to 1."""
+    """A dependency's breaker in one instance, as last reported; rates are 0 to 1.
+
+    `relay` is the name of the relay through which it was last heard, "" for a data plane.
+    """
 
     id: str
     boot: UUID
@@ -128,6 +131,7 @@ class InstanceBreaker:
     failure_rate: float | None
     slow_rate: float | None
     calls: int
+    relay: str
     counters: dict[str, int]
 
 

@@ -11,6 +11,7 @@ from breakers.templatetags.breakers import cause_words
 from breakers.tests.fleet import transition
 from breakers.tests.house import SHELL, dependency, discovered, minute, reports
 from controlplane.core.clock import db_now
+from controlplane.core.instances.models import Instance
 from switches.tests.browsers import DIALOG, browser_as, page, text
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +55,19 @@ def test_instances_stand_with_their_rates_and_stale_ones_marked():
 
     assert "core/a1 Open 63 %" in page_text
     assert page_text.count("stale") >= 2
+
+
+def test_instance_behind_a_relay_is_shown_with_the_relays_name():
+    now = db_now()
+    row = dependency("core->oracle", now)
+    reports(row, now, "open", instance="a1")
+    reports(row, now, instance="b2")
+    Instance.objects.filter(pk="core/a1").update(relay="eu-1")
+
+    page_text = text(page(browser_as("viewer").get(PATH)))
+
+    assert "core/a1 through relay eu-1 Open" in page_text
+    assert "core/b2 Closed" in page_text
 
 
 @pytest.mark.parametrize(

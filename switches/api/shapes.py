@@ -142,6 +142,7 @@ class PreviewInstanceShape(Resource[Caller]):
     calls_per_second = RateField(help_text="Over the last minute.")
     blocked_per_second = RateField()
     last_seen = TimestampField()
+    relay = OptionalTextField(help_text="Relay through which it was last heard.")
 
 
 class PreviewServiceShape(Resource[CallingService]):

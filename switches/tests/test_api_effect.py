@@ -196,6 +196,7 @@ class TestPreview:
         assert (instance["id"], instance["service"]) == ("core/a1", "core")
         assert instance["calls_per_second"] == pytest.approx(10, rel=0.1)
         assert instance["blocked_per_second"] == pytest.approx(1, rel=0.1)
+        assert instance["relay"] is None
         assert set(service) == {"service", "instances", "calls_per_second", "last_seen"}
         assert found["last_seen"] == instance["last_seen"]
         assert found["overlapping"] == [

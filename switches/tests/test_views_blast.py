@@ -8,6 +8,7 @@ import pytest
 from controlplane.accounts.models.people import User
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import person
+from controlplane.core.instances.models import Instance
 from switches.tests.browsers import (
     DIALOG,
     PART,
@@ -64,6 +65,14 @@ class TestEngaging:
         assert shown in content
         assert "/s now" not in content
         assert ("in the last minute" in content) is (age == 0)
+
+    def test_caller_behind_a_relay_is_shown_with_the_relays_name(self):
+        report_checks("core/a1", "segment:finance", at=db_now())
+        Instance.objects.update(relay="eu-1")
+
+        content = text(page(self.engage(browser_as("operator"), "preview/")))
+
+        assert "core/a1 through relay eu-1" in content
 
     def test_tokens_are_no_services(self):
         now = db_now()

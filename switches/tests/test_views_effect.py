@@ -73,6 +73,14 @@ class TestPanel:
         assert "No instance is reporting, so the effect" in page_text
         assert "Applied by" not in page_text
 
+    def test_straggler_behind_a_relay_is_named_with_the_relay(self, finance):
+        report_version("core/a1", 0, db_now())
+        Instance.objects.update(relay="eu-1")
+
+        assert "core/a1 applies version 0, through relay eu-1 · reported" in read_effect(
+            browser_as("viewer")
+        )
+
     def test_straggler_is_named_with_what_it_says_and_when(self, finance):
         now = db_now()
         report_version("core/a1", finance.version - 1, now - timedelta(seconds=4))

@@ -29,7 +29,8 @@ _CHECKED_TOGETHER = """
 """
 INSTANCES = "core_instance i"
 """FROM item for SQL of other apps, with the columns `id`, `service`, `boot`, `reported_at`,
-`config_version` and `resilience`; add `NO_FINAL_REPORT` to omit instances that stopped cleanly."""
+`config_version`, `relay` and `resilience`; add `NO_FINAL_REPORT` to omit instances that stopped
+cleanly."""
 NO_FINAL_REPORT = "i.stopped_at IS NULL"
 """SQL condition: the last report of the instance `i` was not the final one of its process.
 

@@ -26,7 +26,7 @@ NOT_STOPPED = "(i.stopped_at IS NULL OR i.stopped_at < i.heard_at)"
 STOPPED = f"({NOT_STOPPED}) IS FALSE"
 """SQL condition: the instance `i` has stopped cleanly, and made no contact since."""
 APPLIES = f"""
-    SELECT id, applied_epoch, applied_version, heard_at, heard_at >= %(there)s AS there,
+    SELECT id, applied_epoch, applied_version, heard_at, relay, heard_at >= %(there)s AS there,
            CASE WHEN applied_epoch = %(epoch)s AND applied_version <= %(newest)s
                 THEN applied_version ELSE -1 END AS applied
     FROM core_instance i WHERE heard_at >= %(gone)s AND {NOT_STOPPED}
@@ -46,11 +46,11 @@ TALLY_AT_HEAD = """
     GROUP BY 1, 2, 3, 4, 5, 6
 """
 BEHIND = f"""
-    SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) status
+    SELECT id, applied_epoch, applied_version, heard_at, relay FROM ({APPLIES}) status
     WHERE there AND applied < %(version)s ORDER BY applied, id LIMIT %(most)s
 """  # noqa: S608
 SILENT = f"""
-    SELECT id, applied_epoch, applied_version, heard_at FROM ({APPLIES}) status
+    SELECT id, applied_epoch, applied_version, heard_at, relay FROM ({APPLIES}) status
     WHERE NOT there AND applied < %(version)s ORDER BY heard_at DESC, id LIMIT %(most)s
 """  # noqa: S608
 DELAYS = """
@@ -79,12 +79,12 @@ DELAYS = """
     GROUP BY c.id
 """
 CALLERS = f"""
-    SELECT id, service, {STOPPED},
+    SELECT id, service, relay, {STOPPED},
            jsonb_build_object(%(switch)s::text, checks -> %(switch)s)::text
     FROM core_instance i WHERE checks ? %(switch)s
 """  # noqa: S608
 CALLERS_OF_ANY = f"""
-    SELECT id, service, {STOPPED}, checks::text FROM core_instance i WHERE checks <> '{{}}'
+    SELECT id, service, relay, {STOPPED}, checks::text FROM core_instance i WHERE checks <> '{{}}'
 """  # noqa: S608
 CHECKING = f"""
     SELECT count(*), count(*) FILTER (WHERE {NOT_STOPPED} AND heard_at >= %(there)s),
@@ -103,12 +103,16 @@ class Head:
 
 @dataclass(frozen=True)
 class InstanceStatus:
-    """An instance with the epoch and version that it last reported, if any, and when that was."""
+    """An instance with the epoch and version that it last reported, if any, and when that was.
+
+    `relay` is the name of the relay through which it was last heard, "" for a data plane.
+    """
 
     id: str
     epoch: UUID | None
     version: int | None
     heard_at: datetime
+    relay: str = ""
 
 
 class VersionCounts:
@@ -155,6 +159,7 @@ class Caller:
     """An instance that checks `switch`: its call rates over the last 60 s, and its last check.
 
     `has_stopped` is True if it stopped cleanly and has made no contact since; its rates are 0.
+    `relay` is the name of the relay through which it was last heard, "" for a data plane.
     """
 
     id: str
@@ -164,6 +169,7 @@ class Caller:
     blocked_per_second: float
     last_seen: datetime
     has_stopped: bool
+    relay: str = ""
 
 
 @dataclass(frozen=True)
@@ -285,7 +291,7 @@ def _load_callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
     else:
         rows = fetch_all(CALLERS, {"switch": switch_id})
     global_switch = global_switch_id()
-    for instance, service, has_stopped, checks in rows:
+    for instance, service, relay, has_stopped, checks in rows:
         by_switch: dict[str, rates.Entry] = orjson.loads(checks)
         # The global switch's counts already include every call of the instance.
         entries = (
@@ -300,6 +306,7 @@ def _load_callers(switch_id: str | None, now: datetime) -> Iterator[Caller]:
             blocked_per_second=sum(rates.blocked_per_second(entry, now) for entry in running),
             last_seen=max(rates.last_seen(entry) for entry in entries),
             has_stopped=has_stopped,
+            relay=relay,
         )
 
 
