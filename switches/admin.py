@@ -20,7 +20,10 @@ from switches.models import (
     DrillSchedule,
     EmergencyOrder,
     Episode,
+    LostChange,
+    LostVersion,
     Publication,
+    PublishedVersion,
     Ramp,
     Rule,
     Switch,
@@ -49,6 +52,20 @@ register_read_only(
     order="-at",
     filters="action state",
     search="=switch =by_name",
+)
+register_read_only(
+    PublishedVersion, "version epoch published_at timeline", order="-id", search="=version"
+)
+register_read_only(
+    LostVersion,
+    "version epoch published_at plane received_at closed_at closed_version",
+    order="-id",
+)
+register_read_only(
+    LostChange,
+    "id lost_version episode was_engaged description kept_at kept_by",
+    order="-id",
+    related="lost_version episode",
 )
 register_read_only(Rule, "name kind switches n created_by changed_at", order="name", filters="kind")
 register_read_only(

@@ -7,7 +7,7 @@ from switches.ramps import views as ramps
 from switches.report import urls as report
 from switches.rules import views as rules
 from switches.trips import views as trips
-from switches.views import actions, board, effect, engage, release, switch_page
+from switches.views import actions, board, effect, engage, lost_changes, release, switch_page
 
 urlpatterns = [
     path("", board.switchboard, name="switchboard"),
@@ -15,6 +15,7 @@ urlpatterns = [
     path("alarm/", board.alarm_bar, name="alarm"),
     path("switches/engage/", engage.engage_page, name="engage"),
     path("switches/engage/preview/", engage.engage_preview, name="engage_preview"),
+    path("lost-changes/", lost_changes.lost_changes_page, name="lost_changes"),
     path("rules/", rules.rules_page, name="rules_page"),
     path("rules/new/", rules.edit_rule, name="new_rule"),
     path("rules/<int:rule_id>/change/", rules.edit_rule, name="change_rule"),

@@ -29,13 +29,26 @@ EMERGENCY_ORDERS = RetentionRule(
     exempt="Orders that are not closed.",
 )
 
-RETENTION_RULES.register(TRIPS, EMERGENCY_ORDERS)
+PUBLISHED_VERSIONS = RetentionRule(
+    name="published-versions",
+    model="switches.PublishedVersion",
+    period=timedelta(days=400),
+    where="published_at < %(before)s",
+    since="published_at",
+    bounds=(30, 3650),
+    tick="publication.purge",
+    why="Numbers of published snapshots, by which data planes find out that one was lost.",
+)
+
+RETENTION_RULES.register(TRIPS, EMERGENCY_ORDERS, PUBLISHED_VERSIONS)
 
 keep_permanently(
     "Engagements and their reasons are the history of the installation.",
     "switches.Episode",
     "switches.Ramp",
     "switches.Drill",
+    "switches.LostVersion",
+    "switches.LostChange",
     "switches.WeeklyReport",
 )
 keep_permanently(

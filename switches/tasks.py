@@ -8,6 +8,7 @@ from controlplane.core.jobs import engine
 from controlplane.core.trip_requests import services as trip_requests
 from switches.drills import schedules as drills
 from switches.emergency import reconciliation as emergency
+from switches.lost_versions import reconciliation as lost_versions
 from switches.ramps.job import TICK as RAMPS
 from switches.report import services as report
 from switches.services.expire import past_expiry
@@ -28,6 +29,11 @@ def purge_emergency_orders(now: datetime) -> int:
     return retention.purge([retention_rules.EMERGENCY_ORDERS], now)
 
 
+@ticks.tick("publication.purge", seconds=24 * 3600, queue="housekeeping")
+def purge_published_versions(now: datetime) -> int:
+    return retention.purge([retention_rules.PUBLISHED_VERSIONS], now)
+
+
 ticks.tick("switches.expire", seconds=1, queue="switches", pending=lambda now: [past_expiry(now)])(
     services.expire_due
 )
@@ -40,6 +46,12 @@ ticks.tick(
     queue="switches",
     pending=lambda now: [emergency.due_orders(now)],
 )(emergency.reconcile_orders)
+ticks.tick(
+    "switches.lost_versions",
+    seconds=1,
+    queue="switches",
+    pending=lambda _now: [lost_versions.find_open()],
+)(lost_versions.reconcile_lost_versions)
 ticks.tick("switches.remind", seconds=60, queue="switches")(services.remind_due)
 ticks.tick("switches.reconfirm", seconds=60, queue="switches")(services.call_for_reconfirmation)
 ticks.tick("drills.schedule", seconds=60, queue="jobs")(drills.begin_due)

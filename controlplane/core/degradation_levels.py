@@ -60,6 +60,17 @@ READ_ONLY = Cause(
         "Read-only pages",
     ),
 )
+CHANGES_LOST = Cause(
+    CRITICAL,
+    "postgresql",
+    "PostgreSQL has lost changes that services have seen, perhaps in a failover: switches stay as"
+    " published until a new epoch begins.",
+    fails=("Propagation of changes to services",),
+    works=(
+        "Engaging with an emergency code, on the page /emergency/",
+        "Snapshots, streams and checks from the last copy",
+    ),
+)
 READ_ONLY_SQL = "(current_setting('default_transaction_read_only') = 'on' OR pg_is_in_recovery())"
 """SQL condition: the server or the session rejects all changes."""
 REDIS = Cause(

@@ -19,6 +19,7 @@ from .emergency.service import EmergencyOrders
 from .relay.process_identity import ProcessIdentity
 from .sync import disk_watch
 from .sync.config_follower import ConfigFollower
+from .sync.lost_version_reporter import LostVersionReporter
 from .sync.refresher import Refresher, make_subscriber
 from .sync.snapshot_keeper import SnapshotKeeper
 
@@ -59,6 +60,7 @@ class DatabaseFeed:
             self._keeper.run(),
             disk_watch.watch_disk(config.folder, state),
             writer.run(),
+            LostVersionReporter(config, state).run(),
             *exchange_orders(config, self._peers, orders),
         )
 

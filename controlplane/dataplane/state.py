@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from types import MappingProxyType
 from uuid import UUID
 
-from controlplane.core.degradation_levels import CRITICAL, READ_ONLY, Cause
+from controlplane.core.degradation_levels import CHANGES_LOST, CRITICAL, READ_ONLY, Cause
 from controlplane.dataplane.histograms import Histogram
 from switches.emergency.orders import Order
 from switches.snapshot import OrderIds
@@ -110,6 +110,8 @@ class State:
         """Seconds from a change until this process served it."""
         self.database_reachable = False
         self.database_read_only = False
+        self.is_ahead = False
+        """True while the database accepts changes and lacks what this process serves."""
         self.redis_reachable = True
         self.heard_database = False
         """True once the database has confirmed the served copy in this process."""
@@ -191,11 +193,18 @@ class State:
     def own_causes(self) -> tuple[Cause, ...]:
         """Return this process's own degradation causes.
 
-        These are open emergency orders, a disk problem, a read-only database, and unreachable data
-        planes.
+        These are open emergency orders, a disk problem, a read-only database, one that has lost
+        changes, and unreachable data planes.
         """
         read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
-        causes = (read_only, self.disk, self.peers, describe_open_orders(len(self.orders.open)))
+        lost = CHANGES_LOST if self.database_reachable and self.is_ahead else None
+        causes = (
+            read_only,
+            lost,
+            self.disk,
+            self.peers,
+            describe_open_orders(len(self.orders.open)),
+        )
         return tuple(cause for cause in causes if cause is not None)
 
     def is_lagging(self, head: DatabaseHead) -> bool:

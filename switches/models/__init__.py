@@ -2,6 +2,7 @@
 
 from switches.models.drill import Drill, DrillMark, DrillSchedule
 from switches.models.emergency import EmergencyOrder
+from switches.models.lost_version import LostChange, LostVersion, PublishedVersion
 from switches.models.ramp import Ramp
 from switches.models.report import WeeklyReport
 from switches.models.rule import Rule
@@ -21,8 +22,11 @@ __all__ = [
     "DrillSchedule",
     "EmergencyOrder",
     "Episode",
+    "LostChange",
+    "LostVersion",
     "OnExpiry",
     "Publication",
+    "PublishedVersion",
     "Ramp",
     "Rule",
     "Switch",

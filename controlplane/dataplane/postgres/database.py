@@ -68,6 +68,21 @@ CLOSED_ORDERS = """
        OR (closed_at IS NOT NULL AND id = ANY({known}))
 """
 """Closed emergency orders: the recent ones, and those in the array `known`."""
+HAS_LOST = """
+    SELECT EXISTS (
+        SELECT FROM switches_publishedversion WHERE epoch = {epoch} AND version <= {version})
+    AND NOT EXISTS (
+        SELECT FROM switches_publishedversion
+        WHERE epoch = {epoch} AND version = {version} AND published_at = {published_at})
+    AND NOT EXISTS (
+        SELECT FROM switches_lostversion
+        WHERE epoch = {epoch} AND version = {version} AND published_at = {published_at}
+          AND closed_at IS NOT NULL)
+"""
+"""True if the database had this version's epoch, but not the version, and nobody knows it yet.
+
+It is False for another installation's epoch, and for versions that are older than its records.
+"""
 SWITCH_IDS = "SELECT id FROM switches_switch"
 RECORD_USE_SQL = """
     UPDATE core_token SET last_used_at = clock_timestamp()
@@ -105,6 +120,8 @@ class Contents(NamedTuple):
     tokens: TokenTable | None
     codes: CodeTable | None
     known: frozenset[str] | None
+    has_lost: bool = False
+    """True if the database has lost the version that the data plane serves."""
 
 
 async def connect(config: Config, options: str = SESSION_OPTIONS) -> Connection:
@@ -134,12 +151,14 @@ async def read_contents(
     tokens: bool,
     known: bool,
     orders: Iterable[UUID] = (),
+    served: SnapshotVersion | None = None,
 ) -> Contents:
     """Return the database head and the requested contents, in one transaction and round trip.
 
     `entries` are all switches that are not released, with the running drills and the closed
     emergency orders, among them those of the known `orders` that are closed; `tokens` the usable
-    tokens and emergency codes; `known` the ids of all switches.
+    tokens and emergency codes; `known` the ids of all switches. `served` is the version that the
+    data plane serves.
     """
     ids = sql.Literal(list(orders)).as_string(connection)
     choices = (
@@ -149,6 +168,7 @@ async def read_contents(
         (TOKENS, tokens),
         (CODES, tokens),
         (SWITCH_IDS, known),
+        (has_lost_sql(connection, served) if served else "", served is not None),
     )
     requested = [text for text, on in choices if on]
     cursor = await connection.execute("; ".join([BEGIN, HEAD, *requested, "COMMIT"]))
@@ -167,7 +187,15 @@ async def read_contents(
         _tokens(await next_rows()) if tokens else None,
         _codes(await next_rows()) if tokens else None,
         frozenset(row[0] for row in await next_rows()) if known else None,
+        served is not None and (await next_rows()) == [(True,)],
     )
+
+
+def has_lost_sql(connection: Connection, served: SnapshotVersion) -> str:
+    """Return the query :data:`HAS_LOST` about a version."""
+    values = (served.epoch, served.version, served.published_at)
+    epoch, version, published_at = (sql.Literal(it).as_string(connection) for it in values)
+    return HAS_LOST.format(epoch=epoch, version=version, published_at=published_at)
 
 
 async def record_token_use(config: Config, token_ids: Iterable[int]) -> None:

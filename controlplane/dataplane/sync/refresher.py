@@ -106,7 +106,7 @@ class Refresher:
         if skewed and not self._skewed:
             log.warning("dataplane.clock_skewed", ahead_seconds=round(ahead_seconds, 1))
         self._skewed = skewed
-        self._rebuild_seconds = 0.0
+        self._rebuild_seconds, has_lost = 0.0, False
         if not state.is_lagging(head) and state.lacks(head):
             lacks_copy = state.lacks_copy(head)
             state.must_reread = False
@@ -118,16 +118,21 @@ class Refresher:
                 known=(state.copy is None or not lacks_copy)
                 and state.registrations != head.registrations,
                 orders=state.orders.uncertain_ids(state.wall()),
+                served=None if state.published is None else state.published.publication,
             )
-            await self._apply(contents, asked_at)
-            head = contents.head
+            has_lost, head = contents.has_lost, contents.head
+            if not has_lost:
+                await self._apply(contents, asked_at)
         # After a complete read, so that repeated failures always pause; before the age is reset, so
         # that readers see both changes.
         self._second_try = False
         if not state.database_reachable:
             log.info("dataplane.database_found")
         state.database_reachable = True
-        if state.is_lagging(head):
+        is_refused = has_lost or state.is_lagging(head)
+        # A replica that lags, or a server that is read-only, has lost nothing.
+        state.is_ahead = not head.is_read_only and (is_refused or state.is_before_policies(head))
+        if is_refused:
             if not self._lagging:
                 epoch, version = str(head.publication.epoch), head.publication.version
                 log.warning("dataplane.older_version_ignored", epoch=epoch, version=version)

@@ -139,6 +139,12 @@ class Watch:
         ]
         assert not wrong, "\n".join([f"{len(wrong)} of {len(found)} are wrong", *wrong[:12]])
 
+    def judge_versions(self) -> None:
+        """Fail if a poller went back to an older version, or to an epoch that it had left."""
+        self.stop()
+        wrong = [*self._find_set_backs()]
+        assert not wrong, "\n".join(wrong[:12])
+
     def is_allowed(self, response: Answer) -> bool:
         """Return True if pollers may get this answer at that time."""
         if response.status in (200, 304):

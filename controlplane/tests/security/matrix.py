@@ -232,6 +232,7 @@ switchboard/rows/  GET person
 alarm/  GET person
 switches/engage/  GET, POST switches:write
 switches/engage/preview/  POST switches:write
+lost-changes/  GET person; POST switches:write
 rules/  GET person
 rules/new/  GET, POST admin
 rules/<int:rule_id>/change/  GET, POST admin
