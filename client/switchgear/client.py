@@ -46,6 +46,11 @@ class Switchgear:
     constructor waits at most two seconds. `force_engaged` are ids of switches that are engaged
     regardless of the console, in addition to the ids in `SWITCHGEAR_FORCE_ENGAGED`.
 
+    With `public_key`, one or more of the console's public keys, only snapshots with a valid
+    signature are put in force; without the extra `switchgear[signed]` this raises
+    :class:`ImportError`. `fallback_url` is a file with the signed snapshot, which is read while the
+    console does not answer.
+
     Raise :class:`ValueError` or :class:`TypeError` for invalid arguments. :meth:`from_env` does not
     raise for invalid environment variables.
     """
@@ -63,6 +68,8 @@ class Switchgear:
         stream: bool = True,
         reports: bool = True,
         offline: bool = False,
+        public_key: str | Iterable[str] | None = None,
+        fallback_url: str | None = None,
         time: Time | None = None,
     ) -> None:
         # All that a client needs is imported here and in `_wire`, before its threads start: if the
@@ -85,9 +92,11 @@ class Switchgear:
             stream=stream,
             reports=reports,
             offline=offline,
+            public_key=public_key,
+            fallback_url=fallback_url,
         )
         self._store = SnapshotStore(ConsoleClock(time or SystemTime()), self._settings.forced)
-        self._bootstrap = Bootstrap(bootstrap, self._store)
+        self._bootstrap = Bootstrap(bootstrap, self._store, self._settings.public_keys)
         self._indicators = Indicators()
         self._change_notifier = ChangeNotifier(self._store)
         is_real = url is not None or time is None or isinstance(time, SystemTime)
@@ -293,6 +302,8 @@ class Switchgear:
             dropped=store.counts.dropped + self._indicators.dropped + self._change_notifier.dropped,
             unreported=self._reporter.unreported,
             problems=(*self._problems, *filter(None, [self._bootstrap.problem])),
+            verified=settings.public_keys is not None,
+            fallback_error=None if follower.fallback is None else follower.fallback.error,
         )
 
     def close(self, seconds: float = 2.0) -> None:

@@ -9,14 +9,19 @@ from switchgear.journal import log
 from switchgear.settings import (
     FORCE_ENGAGED,
     as_name,
+    fallback_problem,
     is_name,
     read_forced,
+    read_public_keys,
     token_problem,
     url_problem,
 )
 
 PREFIX = "SWITCHGEAR_"
-ARGUMENTS = ("url", "token", "service", "instance", "state_dir", "bootstrap")
+ARGUMENTS = (
+    *("url", "token", "service", "instance", "state_dir", "bootstrap"),
+    *("public_key", "fallback_url"),
+)
 PLANES = PREFIX + "PLANES"
 """Variable with the URLs of data planes, for the command `switchgear kill`."""
 _KNOWN = {*(PREFIX + name.upper() for name in ARGUMENTS), FORCE_ENGAGED, PLANES}
@@ -67,6 +72,8 @@ def read_environment(
         name: value for name, value in values.items() if value and name not in given
     }
     problems = _read_console(found, given)
+    problems += _read_public_key(found)
+    problems += _read_fallback(found, given)
     for name in ("service", "instance"):
         value = found.get(name)
         if value is None or is_name(value):
@@ -102,6 +109,37 @@ def _read_console(found: dict[str, object], given: Mapping[str, object]) -> list
     if problems:
         found["offline"] = True
     return problems
+
+
+def _read_public_key(found: dict[str, object]) -> list[str]:
+    """Keep the valid keys in `found`; return the problems found.
+
+    If none is usable, no keys are left, by which every snapshot is refused: a mistake in a setting
+    must not turn verification off.
+    """
+    if "public_key" not in found:
+        return []
+    from switchgear.console import signatures  # Imported here to keep the client's import fast.
+
+    keys, wrong = read_public_keys(str(found["public_key"]))
+    if keys and not signatures.has_extra():
+        keys, wrong = (), [signatures.MISSING_EXTRA]
+    found["public_key"] = keys
+    refused = "" if keys else "; no snapshot is accepted"
+    return [f"SWITCHGEAR_PUBLIC_KEY can't be used: {each}{refused}" for each in wrong]
+
+
+def _read_fallback(found: dict[str, object], given: Mapping[str, object]) -> list[str]:
+    """Remove an invalid URL from `found`, and return the problem."""
+    url = found.get("fallback_url")
+    if url is None:
+        return []
+    is_verified = given.get("public_key", found.get("public_key")) is not None
+    wrong = fallback_problem(str(url), () if is_verified else None)
+    if wrong is None:
+        return []
+    found.pop("fallback_url")
+    return [f"SWITCHGEAR_FALLBACK_URL is not used: {wrong}"]
 
 
 def unknown_variables(names: Iterable[str]) -> list[str]:

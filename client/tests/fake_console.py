@@ -28,6 +28,8 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from controlplane.core.signatures import SigningKey, sign
+
 TOKEN = "sg_test_0123456789abcdef"
 SNAPSHOT, STREAM, REPORT = "/api/v1/snapshot", "/api/v1/snapshot/stream", "/api/v1/report"
 CONFIG = "/api/v1/config"
@@ -116,6 +118,8 @@ class Console:
     dates: bool = True
     ahead_seconds: float = 0.0
     """How far its clock is ahead."""
+    signing_keys: tuple[SigningKey, ...] = ()
+    """Keys that sign the published snapshot; without any, it is not signed."""
     asked: list[Asked] = field(default_factory=list)
     cuts: int = 0
     port: int = 0
@@ -128,10 +132,27 @@ class Console:
 
     @property
     def document(self) -> bytes:
+        if self.signing_keys and self.open_orders:
+            return self._render(self.entries, self.open_orders, self.published.decode())
+        return self._render(self.entries, self.open_orders)
+
+    @property
+    def published(self) -> bytes:
+        """The document without emergency orders, which is what is signed."""
+        return self._render({k: v for k, v in self.entries.items() if "emergency" not in v}, ())
+
+    @property
+    def signature(self) -> str:
+        return sign(self.published, self.signing_keys)
+
+    def _render(
+        self, entries: dict[str, dict[str, Any]], opened: tuple[str, ...], signed: str | None = None
+    ) -> bytes:
         published = datetime.fromtimestamp(self.published_at, UTC)
         return document(
-            *(self.epoch, self.version, self.entries, self.poll_seconds, published.isoformat()),
-            orders=(self.open_orders, self.closed_orders),
+            *(self.epoch, self.version, entries, self.poll_seconds, published.isoformat()),
+            orders=(opened, self.closed_orders),
+            signed=signed,
         )
 
     @property
@@ -265,6 +286,7 @@ def document(
     poll_seconds: float = 1,
     published_at: str = "2026-11-22T03:00:00.000000Z",
     orders: tuple[tuple[str, ...], tuple[str, ...]] = ((), ()),
+    signed: str | None = None,
 ) -> bytes:
     said = {
         "schema": 1,
@@ -274,6 +296,7 @@ def document(
         "poll_seconds": poll_seconds,
         "switches": [entries[switch] for switch in sorted(entries)],
         "emergency": {"open": orders[0], "closed": orders[1]},
+        **({} if signed is None else {"signed": signed}),
     }
     return json.dumps(said, separators=(",", ":"), sort_keys=True).encode()
 
@@ -284,8 +307,10 @@ def honest(exchange: Exchange, **headers: str) -> None:
     if tags == "*" or there.is_known(tags):
         exchange.head(304, etag=there.etag, **headers)
     else:
-        kind = "application/json"
-        exchange.reply(200, there.document, etag=there.etag, content_type=kind, **headers)
+        headers = {"content_type": "application/json", **headers}
+        if there.signature:
+            headers["switchgear_signature"] = there.signature
+        exchange.reply(200, there.document, etag=there.etag, **headers)
 
 
 def honest_held(exchange: Exchange) -> None:
@@ -314,8 +339,10 @@ def honest_stream(exchange: Exchange) -> None:
             if sent == there.etag.strip('"'):
                 there.changed.wait(there.comment_seconds)
             new, body = there.etag.strip('"'), there.document
+            signature = f"signature: {there.signature}\n" if there.signature else ""
         if new != sent:
-            exchange.send(chunk(f"id: {new}\nevent: snapshot\ndata: ".encode() + body + b"\n\n"))
+            head = f"id: {new}\nevent: snapshot\n{signature}data: "
+            exchange.send(chunk(head.encode() + body + b"\n\n"))
         elif time.monotonic() - said_at >= there.comment_seconds:
             exchange.send(chunk(b": nothing new\n\n"))
         else:

@@ -10,7 +10,12 @@ from tests.fake_console import TOKEN, console
 from tests.wait_helpers import wait_until
 
 URL = "https://switchgear.example"
-SETTINGS = ("URL", "TOKEN", "SERVICE", "INSTANCE", "STATE_DIR", "BOOTSTRAP", "FORCE_ENGAGED")
+SETTINGS = (
+    *("URL", "TOKEN", "SERVICE", "INSTANCE", "STATE_DIR", "BOOTSTRAP", "FORCE_ENGAGED"),
+    *("PUBLIC_KEY", "FALLBACK_URL"),
+)
+KEY = "A" * 43 + "="
+FILE = "https://cdn.example/snapshot.json"
 
 
 @pytest.fixture
@@ -268,6 +273,47 @@ def test_environment_gives_the_arguments():
         "/var/lib/core",
         "/etc/switchgear/snapshot.json",
     )
+
+
+@pytest.mark.parametrize(
+    ("value", "keys"), [(f"{KEY} wrong", (KEY,)), ("wrong", ()), (f"{KEY[:-4]},", ())]
+)
+def test_public_key_that_is_none_is_a_problem_and_does_not_turn_verification_off(value, keys):
+    found, [problem] = read_environment({"SWITCHGEAR_PUBLIC_KEY": value}, {})
+
+    assert found["public_key"] == keys
+    assert problem.startswith("SWITCHGEAR_PUBLIC_KEY can't be used: public_key must be 32 bytes")
+    assert problem.endswith("; no snapshot is accepted") is not bool(keys)
+
+
+def test_without_a_usable_public_key_no_snapshot_is_put_in_force(environment):
+    with console() as there:
+        there.engage("feature:chat")
+        environment(URL=there.url, TOKEN=TOKEN, PUBLIC_KEY="wrong")
+        with Switchgear.from_env() as gear:
+            wait_until(lambda: gear.status().error, 20)
+            assert gear.status().error == "signature: no usable public key to verify it"
+            assert gear.allowed(feature="chat")
+        with pytest.raises(ValueError, match="SWITCHGEAR_PUBLIC_KEY"):
+            Switchgear.from_env(strict=True)
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"FALLBACK_URL": FILE}, "fallback_url needs public_key"),
+        ({"FALLBACK_URL": "cdn.example", "PUBLIC_KEY": KEY}, "must be the address of a file"),
+        ({"FALLBACK_URL": "https://kim:pw@x/y", "PUBLIC_KEY": KEY}, "must be the address of a"),
+    ],
+)
+def test_fallback_url_that_can_not_be_used_is_a_problem(values, problem):
+    variables = {f"SWITCHGEAR_{name}": value for name, value in values.items()}
+
+    found, [said] = read_environment(variables, {})
+
+    assert "fallback_url" not in found
+    assert said.startswith("SWITCHGEAR_FALLBACK_URL is not used: ")
+    assert problem in said
 
 
 def test_empty_variables_are_as_good_as_none():

@@ -109,6 +109,7 @@ def test_wheel_asks_for_nothing_but_what_its_extras_are_for(wheel: Path) -> None
 
     asked = {line.replace('"', "'") for line in metadata.get_all("Requires-Dist", [])}
     assert asked == {
+        "cryptography>=41; extra == 'signed'",
         "redis>=5; extra == 'redis'",
         "rich>=13; extra == 'cli'",
         "websockets>=12; extra == 'cli'",
@@ -259,6 +260,43 @@ def test_program_without_its_extra_says_what_to_install(bare: Path) -> None:
     assert ended.returncode == 2
     assert "switchgear[cli]" in ended.stderr
     assert "Traceback" not in ended.stderr
+
+
+WITHOUT_EXTRA = """
+import os, sys
+import switchgear
+key = "A" * 43 + "="
+try:
+    switchgear.Switchgear(None, public_key=key)
+except ImportError as error:
+    print(error)
+os.environ["SWITCHGEAR_PUBLIC_KEY"] = key
+with switchgear.from_env() as gear:
+    print(gear.status().problems[0])
+"""
+
+
+def test_public_key_without_its_extra_says_what_to_install(bare: Path) -> None:
+    said = run_checked(bare / "python", "-I", "-c", WITHOUT_EXTRA, folder=bare.parent)
+
+    raised, problem = said.splitlines()
+    assert "pip install 'switchgear[signed]'" in raised
+    assert problem == f"SWITCHGEAR_PUBLIC_KEY can't be used: {raised}; no snapshot is accepted"
+
+
+@pytest.mark.parametrize(("key", "is_loaded"), [("None", False), ("'A' * 43 + '='", True)])
+def test_package_for_signatures_is_imported_with_a_public_key_alone(
+    key: str, is_loaded: bool, tmp_path: Path
+) -> None:
+    client = f"Switchgear('http://127.0.0.1:9', 'sg_a_b', public_key={key}, state_dir=None)"
+    code = f"import sys; from switchgear import Switchgear; {client}.close(0);"
+    ended = run(
+        *(sys.executable, "-c", f"{code} print('cryptography' in sys.modules)"),
+        folder=tmp_path,
+        PYTHONPATH=str(CLIENT),
+    )
+
+    assert ended.stdout == f"{is_loaded}\n", ended.stderr
 
 
 def test_quickstart_runs_without_a_console(bare: Path) -> None:

@@ -15,6 +15,7 @@ from switchgear.settings import (
     is_name,
     own_instance,
     read_forced,
+    read_public_keys,
 )
 
 TOKEN = "sg_test_secret"
@@ -71,6 +72,27 @@ def test_client_of_the_environment_is_called_as_it_says(monkeypatch: pytest.Monk
         status = gear.status()
 
     assert (status.service, status.instance) == ("core", "core-2")
+
+
+KEY, OTHER_KEY = "A" * 43 + "=", "B" * 42 + "A="
+
+
+@pytest.mark.parametrize(
+    "given", [f"{KEY} {OTHER_KEY}", f"{KEY},{OTHER_KEY}\n", [KEY, OTHER_KEY], f"{KEY}, {OTHER_KEY}"]
+)
+def test_public_keys_are_read_however_they_are_written(given) -> None:
+    assert read_public_keys(given) == ((KEY, OTHER_KEY), [])
+
+
+@pytest.mark.parametrize("key", ["", "hunter2", KEY[:-1], KEY + KEY, "A" * 42 + "\u00fc="])
+def test_public_key_that_can_be_none_is_refused(key: str) -> None:
+    with pytest.raises(ValueError, match="public_key must be 32 bytes in base64"):
+        Switchgear(None, public_key=[key])
+
+
+def test_fallback_url_needs_a_public_key() -> None:
+    with pytest.raises(ValueError, match="fallback_url needs public_key"):
+        Switchgear("https://there", "t", fallback_url="https://cdn.example/snapshot.json")
 
 
 def test_own_instance_is_a_name_with_the_process_in_it() -> None:

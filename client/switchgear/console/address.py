@@ -29,3 +29,19 @@ class Address:
         host = f"[{self.host}]" if ":" in self.host else self.host
         usual = self.port == (443 if self.scheme == "https" else 80)
         return host if usual else f"{host}:{self.port}"
+
+
+def parse_file_url(url: str) -> tuple[Address, str]:
+    """Return the server's address and the path, with the query, of a file at an http(s) URL.
+
+    Raise :class:`ValueError` for any other URL.
+    """
+    parts, whole = urlsplit(url), Address.parse(url)
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    return Address(whole.scheme, whole.host, whole.port), path
+
+
+def redact_url(url: str) -> str:
+    """Return a URL without parts that may be secret: credentials and the query."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"

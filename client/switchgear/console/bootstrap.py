@@ -10,14 +10,16 @@ import os
 import stat
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from switchgear.console.address import Address
+from switchgear.console.address import parse_file_url, redact_url
 from switchgear.console.errors import RequestFailed
+from switchgear.console.signatures import make_parser
 from switchgear.console.transport import Connection
-from switchgear.evaluation.snapshot import MAX_BYTES, parse_snapshot
+from switchgear.evaluation.signed_snapshot import parse_published_file
+from switchgear.evaluation.snapshot import MAX_SERVED_BYTES, parse_snapshot
 from switchgear.evaluation.snapshot_store import SnapshotStore
 
 FETCH_SECONDS = 10.0
@@ -33,10 +35,16 @@ log = logging.getLogger("switchgear")
 class Bootstrap:
     """The optional initial snapshot of one client, from a mapping, a file or a URL.
 
+    With `public_keys` it must be a published file (:class:`PublishedFile`), which is verified.
     Raise :class:`TypeError` for any other `source`.
     """
 
-    def __init__(self, source: BootstrapSource | None, store: SnapshotStore) -> None:
+    def __init__(
+        self,
+        source: BootstrapSource | None,
+        store: SnapshotStore,
+        public_keys: Iterable[str] | None = None,
+    ) -> None:
         if source is not None and not isinstance(source, Mapping | str | os.PathLike):
             raise TypeError(
                 f"bootstrap must be a mapping, a path or a URL, not {type(source).__name__}"
@@ -45,6 +53,7 @@ class Bootstrap:
         """The reason why the bootstrap is not used; None without a problem."""
         self._source = source
         self._store = store
+        self._public_keys = public_keys
         self._url = source if isinstance(source, str) and "://" in source else None
         self._is_stopped = False
         self._connection: Connection | None = None
@@ -74,7 +83,7 @@ class Bootstrap:
             thread.start()
         except RuntimeError as error:
             self._done.set()
-            self._log_problem(_redact_url(self._url), error)
+            self._log_problem(redact_url(self._url), error)
 
     def wait(self, synced: threading.Event, seconds: float) -> None:
         """Wait until there is a snapshot, the fetch has ended, or the console has answered.
@@ -113,10 +122,10 @@ class Bootstrap:
     def _run(self) -> None:
         assert self._url is not None  # noqa: S101 - for the type.
         try:
-            self._apply(_redact_url(self._url), self._fetch(self._url))
+            self._apply(redact_url(self._url), self._fetch(self._url))
         except (RequestFailed, ValueError, RecursionError) as error:
             if not self._is_stopped:
-                self._log_problem(_redact_url(self._url), error)
+                self._log_problem(redact_url(self._url), error)
         finally:
             self._done.set()
 
@@ -128,12 +137,10 @@ class Bootstrap:
         parts = urlsplit(url)
         if parts.username or parts.password or parts.scheme not in ("http", "https"):
             raise ValueError("the URL must be http or https, without credentials")
-        whole = Address.parse(url)
-        address = Address(whole.scheme, whole.host, whole.port)
+        address, path = parse_file_url(url)
         connection = self._connection = Connection(address)
         if self._is_stopped:
             connection.abort()
-        path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:
             answer = connection.request("GET", path, seconds=FETCH_SECONDS).expect(200)
         finally:
@@ -141,7 +148,11 @@ class Bootstrap:
         return answer.body
 
     def _apply(self, name: str, document: bytes) -> None:
-        snapshot = parse_snapshot(document)
+        if self._public_keys is None:
+            snapshot = parse_snapshot(document)
+        else:
+            file = parse_published_file(document)
+            snapshot = make_parser(self._public_keys)(file.document, file.signature, {})
         if self._store.bootstrap(snapshot):
             log.info("switchgear: bootstrapped with version %d from %s", snapshot.version, name)
 
@@ -164,10 +175,4 @@ def _read_file(path: str | os.PathLike[str]) -> bytes:
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ValueError("not a regular file")
-        return file.read(MAX_BYTES + 1)
-
-
-def _redact_url(url: str) -> str:
-    """Return a URL without parts that may be secret: credentials and the query."""
-    scheme, _, rest = url.partition("://")
-    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"
+        return file.read(MAX_SERVED_BYTES + 1)

@@ -1,14 +1,18 @@
-"""An incremental parser of server-sent events (WHATWG HTML standard), with bounded memory. Pure."""
+"""An incremental parser of server-sent events (WHATWG HTML standard), with bounded memory. Pure.
+
+The field `signature`, which the standard ignores, belongs to the event.
+"""
 
 import re
 from dataclasses import dataclass
 
-from switchgear.evaluation.snapshot import MAX_BYTES
+from switchgear.evaluation.snapshot import MAX_SERVED_BYTES
 
-MAX_EVENT_BYTES = MAX_BYTES + 2**16
+MAX_EVENT_BYTES = MAX_SERVED_BYTES + 2**16
 LINE_OVERHEAD_BYTES = 50
 """Bytes added for each line to the measured size of an event."""
 MAX_RETRY_AFTER_DIGITS = 9
+MAX_SIGNATURE_BYTES = 2000
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -22,6 +26,7 @@ class EventTooLarge(ValueError):
 class ServerSentEvent:
     name: str
     data: bytes
+    signature: str = ""
 
 
 class EventStreamParser:
@@ -39,7 +44,7 @@ class EventStreamParser:
         self._line: list[bytes] = []
         self._data: list[bytes] = []
         self._data_bytes = 0
-        self._name = b""
+        self._name = self._signature = b""
         self._begun = False
         self._after_return = False
 
@@ -87,19 +92,25 @@ class EventStreamParser:
             self._data_bytes += len(value) + LINE_OVERHEAD_BYTES
         elif name == b"event":
             self._name = value[:100]
+        elif name == b"signature":
+            self._signature = value[:MAX_SIGNATURE_BYTES]
         else:
             self.idle_bytes += len(line)
             if name == b"retry" and value.isdigit() and len(value) <= MAX_RETRY_AFTER_DIGITS:
                 self.retry_seconds = int(value) / 1000
         self._size_bytes = 0
-        self._grow(self._data_bytes + len(self._name))
+        self._grow(self._data_bytes + len(self._name) + len(self._signature))
         return None
 
     def _end_event(self) -> ServerSentEvent | None:
-        data, name = self._data, self._name
-        self._data, self._name = [], b""
+        data, name, signature = self._data, self._name, self._signature
+        self._data, self._name, self._signature = [], b"", b""
         self._data_bytes = self._size_bytes = 0
         self.idle_bytes += 1
         if not data:
             return None
-        return ServerSentEvent(name.decode("utf-8", "replace") or "message", b"\n".join(data))
+        return ServerSentEvent(
+            name.decode("utf-8", "replace") or "message",
+            b"\n".join(data),
+            signature.decode("ascii", "replace"),
+        )

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from switchgear.console.signatures import make_parser
 from switchgear.evaluation.emergency_orders import format_orders, parse_orders
-from switchgear.evaluation.snapshot import MAX_BYTES, SwitchEntry, parse_snapshot
+from switchgear.evaluation.snapshot import MAX_SERVED_BYTES, InvalidSnapshot, SwitchEntry
 from switchgear.evaluation.snapshot_store import MAX_EPOCHS, SnapshotStore
 from switchgear.settings import Settings
 
@@ -48,19 +49,21 @@ class CachedDocument:
     """A document of the console, with its `epoch` and `version`.
 
     Documents of the epochs in `left_epochs` are older; a client that has applied this one refuses
-    them.
+    them. `signature` is "" for a document that came without one.
     """
 
     epoch: str
     version: int
     left_epochs: tuple[str, ...]
     document: bytes
+    signature: str = ""
 
     def supersedes(self, other: "CachedDocument") -> bool:
         """Return True if this document is the same as `other`, or a newer one."""
         if self.epoch != other.epoch:
             return other.epoch in self.left_epochs
-        return self.version > other.version or self.document == other.document
+        is_same = self.document == other.document and (self.signature or not other.signature)
+        return self.version > other.version or bool(is_same)
 
 
 class FileCache:
@@ -193,7 +196,7 @@ class FileCache:
             _check_owner(found, "it")
             if not stat.S_ISREG(found.st_mode):
                 raise UnusableFile("not a regular file")
-            return _parse(file.read(MAX_HEADER_BYTES + MAX_BYTES + 1))
+            return _parse(file.read(MAX_HEADER_BYTES + MAX_SERVED_BYTES + 1))
 
     def _read_if_valid(self, folder: int) -> CachedDocument | None:
         try:
@@ -231,6 +234,8 @@ class SnapshotCache:
     def __init__(self, settings: Settings, recheck_seconds: float = RECHECK_SECONDS) -> None:
         self.name = find_file_name(settings, settings.service, "snapshot")
         self._cache = FileCache(settings.state_dir, self.name, recheck_seconds)
+        self._parse = make_parser(settings.public_keys)
+        self._is_verified = settings.public_keys is not None
         orders = find_file_name(settings, settings.service, "orders")
         self._orders = FileCache(settings.state_dir, orders, recheck_seconds)
 
@@ -238,9 +243,8 @@ class SnapshotCache:
         """Put the cached snapshot and orders in force, if there are valid ones. Never raises."""
 
         def use(found: CachedDocument) -> None:
-            snapshot = parse_snapshot(found.document)
             store.left_epochs = found.left_epochs[-MAX_EPOCHS:]
-            store.accept(snapshot, is_live=False)
+            store.accept(self._parse(found.document, found.signature, {}), is_live=False)
 
         def use_orders(found: CachedDocument) -> None:
             store.restore_orders(parse_orders(found.document))
@@ -255,16 +259,33 @@ class SnapshotCache:
         """
         self._save_orders(store)
         snapshot, left = store.snapshot, store.left_epochs
-        if snapshot is not None:
-            self._cache.save(
-                CachedDocument(snapshot.epoch, snapshot.version, left, snapshot.document)
-            )
+        if snapshot is None:
+            return
+        latest = CachedDocument(
+            *(snapshot.epoch, snapshot.version, left, snapshot.document, snapshot.signature)
+        )
+
+        def replace(found: CachedDocument | None) -> CachedDocument | None:
+            is_newer = found is not None and found.supersedes(latest) and self._is_usable(found)
+            return None if is_newer else latest
+
+        self._cache.update(replace)
 
     def save_if_missing(self, store: SnapshotStore) -> None:
         """Repeat :meth:`save` if it failed or the file is gone. Never raises."""
         has_orders = bool(store.view.orders.entries)
         if self._cache.is_missing() or (has_orders and self._orders.is_missing()):
             self.save(store)
+
+    def _is_usable(self, found: CachedDocument) -> bool:
+        """Return True if this client accepts `found`, which another process has saved."""
+        if not self._is_verified:
+            return True
+        try:
+            self._parse(found.document, found.signature, {})
+        except InvalidSnapshot:
+            return False
+        return True
 
     def _save_orders(self, store: SnapshotStore) -> None:
         orders, now = store.view.orders, store.clock.now()
@@ -318,6 +339,7 @@ def _format_header(found: CachedDocument) -> bytes:
         "epoch": found.epoch,
         "version": found.version,
         "left_epochs": found.left_epochs,
+        **({"signature": found.signature} if found.signature else {}),
     }
     return json.dumps({**metadata, "sha256": checksum(metadata, found.document)}).encode() + b"\n"
 
@@ -333,7 +355,8 @@ def _parse(content: bytes) -> CachedDocument:
     epoch, version, left = (metadata.get(name) for name in ("epoch", "version", "left_epochs"))
     is_sound = given == checksum(metadata, document)
     if is_sound and isinstance(epoch, str) and isinstance(version, int) and isinstance(left, list):
-        return CachedDocument(epoch, version, tuple(map(str, left)), document)
+        signature = str(metadata.get("signature", ""))
+        return CachedDocument(epoch, version, tuple(map(str, left)), document, signature)
     raise UnusableFile("the file is damaged")
 
 

@@ -6,16 +6,19 @@ from collections.abc import Iterator
 
 from switchgear.console.address import Address
 from switchgear.console.errors import RequestFailed
-from switchgear.console.event_stream import EventStreamParser, EventTooLarge
+from switchgear.console.event_stream import EventStreamParser, EventTooLarge, ServerSentEvent
+from switchgear.console.signatures import HEADER, InvalidSignature, make_parser
 from switchgear.console.timings import Timings
 from switchgear.console.transport import Connection, Response, Stream, update_clock
-from switchgear.evaluation.snapshot import InvalidSnapshot, Snapshot, parse_snapshot
+from switchgear.evaluation.snapshot import MAX_SERVED_BYTES, InvalidSnapshot, Snapshot
 from switchgear.evaluation.snapshot_store import SnapshotStore
 from switchgear.settings import Settings
 
 SNAPSHOT_PATH, STREAM_PATH = "/api/v1/snapshot", "/api/v1/snapshot/stream"
 EVENT_NAME = "snapshot"
 MAX_ETAG_LENGTH = 200
+MAX_EPOCH_STEP_SECONDS = 3600.0
+"""Longest time by which the database's clock may be behind when a new epoch begins."""
 MAX_PUSH_SECONDS = 2.0
 """Longest time from the publication of a version to its arrival by a stream or held poll."""
 MAX_IDLE_BYTES, IDLE_WINDOW_SECONDS = 2**16, 60.0
@@ -38,6 +41,8 @@ class SnapshotClient:
         self._name = settings.name
         self._store = store
         self._timings = timings
+        self._parse = make_parser(settings.public_keys)
+        self._is_verified = settings.public_keys is not None
         self._etag: tuple[str | None, Snapshot | None] = None, None
         """The ETag of the latest answer, and the snapshot that it belongs to."""
         self._is_outdated = False
@@ -65,19 +70,26 @@ class SnapshotClient:
         etag, of_snapshot = self._etag
         if of_snapshot is not self._store.snapshot:
             etag = None
+        mark = self._store.view.mark or ""
         if etag is not None:
-            mark = self._store.view.mark or ""
             # Another data plane may know orders that the one of the ETag does not.
             is_merged = self._store.view.orders.hash and mark not in etag
             headers["If-None-Match"] = f'{etag}, "{mark}"' if is_merged else etag
         path = f"{SNAPSHOT_PATH}?wait={hold_seconds}" if hold_seconds else SNAPSHOT_PATH
         seconds = self._timings.answer + hold_seconds
-        response = self._connection.request("GET", path, headers, seconds=seconds)
+        response = self._connection.request(
+            "GET", path, headers, seconds=seconds, max_bytes=MAX_SERVED_BYTES
+        )
         if response.status == 304 and etag is None:
             raise RequestFailed("unexpected 304 response", status=304)
         response.expect(200, 304)
         self.has_other_orders = False
-        news = response.status == 200 and self._apply(response.body, is_pushed=hold_seconds > 0)
+        news = False
+        if response.status == 200:
+            signature = response.headers.get(HEADER, "")
+            news = self._apply(response.body, signature, is_pushed=hold_seconds > 0)
+        elif etag is not None:
+            self._renew_orders(etag, mark, response.headers.get("etag", ""))
         self._confirmed_at = response.sent_at - _age_seconds(response)
         update_clock(self._store.clock, response)
         if response.status == 200 and not self._is_outdated:
@@ -113,7 +125,7 @@ class SnapshotClient:
     def _events(self, stream: Stream) -> Iterator[bool]:
         parser = EventStreamParser()
         within_since = idle_since = taken_at = time.monotonic()
-        latest: bytes | None = None
+        latest: ServerSentEvent | None = None
         piece = self._read_first_piece(stream)
         while piece:
             now = time.monotonic()
@@ -124,12 +136,13 @@ class SnapshotClient:
             except EventTooLarge:
                 raise RequestFailed("an event in the stream is too long") from None
             self.hint_seconds = parser.retry_seconds
-            documents = [event.data for event in events if event.name == EVENT_NAME]
-            latest = documents[-1] if documents else latest
+            snapshots = [event for event in events if event.name == EVENT_NAME]
+            latest = snapshots[-1] if snapshots else latest
             # Skip to the latest of several buffered snapshots.
             is_due = now - taken_at > MAX_SKIP_SECONDS or not stream.has_more()
             if latest is not None and is_due:
-                news, latest, taken_at = self._apply(latest, is_pushed=True), None, now
+                news = self._apply(latest.data, latest.signature, is_pushed=True)
+                latest, taken_at = None, now
                 yield news
             else:
                 yield False
@@ -158,11 +171,11 @@ class SnapshotClient:
                 raise
             raise ModeUnavailable(f"the stream is blocked on the way: {failed.why}") from None
 
-    def _apply(self, document: bytes, *, is_pushed: bool) -> bool:
+    def _apply(self, document: bytes, signature: str, *, is_pushed: bool) -> bool:
         """Put a snapshot in force, or its open emergency orders if it is older than the present.
 
-        Return True if that changed something. Raise :class:`RequestFailed` for an invalid snapshot,
-        and for an older one without orders.
+        Return True if that changed something. Raise :class:`RequestFailed` for an invalid snapshot
+        or signature, and for an older one without orders.
         """
         before = self._store.view
         present = before.snapshot
@@ -170,9 +183,14 @@ class SnapshotClient:
         if self._store.confirm(document):
             return False
         try:
-            snapshot = parse_snapshot(document, {} if present is None else present.entries)
+            before_entries = {} if present is None else present.entries
+            snapshot = self._parse(document, signature, before_entries)
+        except InvalidSignature as error:
+            raise RequestFailed(str(error)) from None
         except InvalidSnapshot as error:
             raise RequestFailed(f"invalid snapshot: {error}") from None
+        if self._is_verified and _is_replayed(snapshot, present):
+            raise RequestFailed("outdated snapshot: its epoch was published before the present one")
         self._is_outdated = not self._store.accept(snapshot)
         after = self._store.view
         has_news = after.mark != before.mark or after.entries != before.entries
@@ -185,6 +203,17 @@ class SnapshotClient:
             self._update_clock_by_version(present, snapshot, is_pushed)
         self.has_other_orders = not has_news
         return has_news
+
+    def _renew_orders(self, etag: str, mark: str, answered: str) -> None:
+        """Renew the orders that a data plane lists, by the ETag that it has `answered` with a 304.
+
+        A data plane that is behind, and lists no orders, answers with an ETag of its own.
+        """
+        current = _strip_etag(answered)
+        if current == mark:
+            self._store.renew_orders(is_all=True)
+        elif current == _strip_etag(etag):
+            self._store.renew_orders(is_all=False)
 
     def _headers(self) -> dict[str, str]:
         headers = {"Switchgear-Instance": self._name}
@@ -207,6 +236,23 @@ class SnapshotClient:
             if is_pushed:
                 since = min(since, MAX_PUSH_SECONDS)
             self._store.clock.limit_by_version(after.published_at, since)
+
+
+def _is_replayed(snapshot: Snapshot, present: Snapshot | None) -> bool:
+    """Return True if another epoch's `snapshot` was published long before the `present` one.
+
+    A signed snapshot of an epoch that this client never knew could be replayed, and would make the
+    client refuse the console's epoch from then on.
+    """
+    if present is None or snapshot.epoch == present.epoch or present.published_at is None:
+        return False
+    since = present.published_at - (snapshot.published_at or 0.0)
+    return since > MAX_EPOCH_STEP_SECONDS
+
+
+def _strip_etag(etag: str) -> str:
+    """Return the mark in an ETag."""
+    return etag.removeprefix("W/").strip('"').removesuffix("-gzip")
 
 
 def _age_seconds(response: Response) -> float:

@@ -9,6 +9,7 @@ import threading
 import time
 
 from switchgear.console.errors import RequestFailed
+from switchgear.console.fallback_follower import FallbackFollower, Primary
 from switchgear.console.file_cache import SnapshotCache
 from switchgear.console.follower_thread import FollowerThread
 from switchgear.console.mode_selector import ModeSelector
@@ -48,6 +49,16 @@ class SnapshotFollower(FollowerThread):
         self._client = SnapshotClient(settings, store, timings) if settings.has_console else None
         self._modes = ModeSelector(timings.draw, "stream" if settings.stream else "poll")
         self._confirmed_at: float | None = None
+        self._is_confirmed_by_file = False
+        """True if the snapshot was last confirmed by the file at the fallback URL."""
+        self._down_since: float | None = None
+        """Time of the first of the failures in a row, monotonic; None while requests succeed."""
+        self.fallback: FallbackFollower | None = None
+        if settings.has_console and settings.fallback_url is not None:
+            primary = Primary(self._down_seconds, self._confirm_by_file)
+            self.fallback = FallbackFollower(
+                settings, settings.fallback_url, store, primary, timings
+            )
         self._is_current = False
         self._reported_orders: tuple[str, ...] = ()
 
@@ -56,6 +67,8 @@ class SnapshotFollower(FollowerThread):
         """The origin of the snapshot; `disk` or `bootstrap` until the console has answered."""
         if self._store.snapshot is None:
             return "none"
+        if self._is_confirmed_by_file:
+            return "fallback"
         if self._store.is_bootstrapped:
             return "bootstrap"
         return "disk" if self._confirmed_at is None else "console"
@@ -70,11 +83,27 @@ class SnapshotFollower(FollowerThread):
     def record_confirmation(self) -> None:
         """Record that the snapshot in force is the console's current one."""
         self._confirmed_at = self._store.clock.time.monotonic()
+        self._is_confirmed_by_file = False
         self.synced.set()
+
+    def start(self) -> None:
+        """Start the thread, and the one that reads the fallback URL. Log errors."""
+        super().start()
+        if self.fallback is not None:
+            self.fallback.start()
+
+    def join(self, seconds: float) -> None:
+        """Wait at most `seconds` for the threads to end."""
+        until = time.monotonic() + seconds
+        super().join(seconds)
+        if self.fallback is not None:
+            self.fallback.join(until - time.monotonic())
 
     def stop(self) -> None:
         """Abort the running request and end the thread; return at once."""
         self._stopped.set()
+        if self.fallback is not None:
+            self.fallback.stop()
         if self._client is not None:
             self._client.abort()
 
@@ -85,6 +114,8 @@ class SnapshotFollower(FollowerThread):
             self.synced.set()
         if self._client is not None:
             self._client.close_in_child()
+        if self.fallback is not None:
+            self.fallback.close_in_child()
 
     def _run(self) -> None:
         if self._client is None:
@@ -153,7 +184,21 @@ class SnapshotFollower(FollowerThread):
         seconds = POLL_SECONDS if snapshot is None else snapshot.poll_seconds
         return poll_delay(min(seconds, self._timings.max_poll), self._draw)
 
+    def _down_seconds(self) -> float:
+        since = self._down_since
+        return 0.0 if since is None else time.monotonic() - since
+
+    def _confirm_by_file(self, age_seconds: float, is_new: bool) -> None:
+        """Record that a file confirms the snapshot in force, which is new or was confirmed before.
+
+        A confirmation by the console that is later stands.
+        """
+        at = self._store.clock.time.monotonic() - age_seconds
+        if is_new or self._confirmed_at is None or at > self._confirmed_at:
+            self._confirmed_at, self._is_confirmed_by_file = at, True
+
     def _record_answer(self, news: bool) -> None:
+        self._down_since = None
         self.record_confirmation()
         self._is_current, self._failures, self.error = True, 0, None
         if self._is_warned:
@@ -192,6 +237,8 @@ class SnapshotFollower(FollowerThread):
         self._failures += 1
         self._is_current = False
         self.way, self.error = "down", error.why
+        if self._down_since is None:
+            self._down_since = time.monotonic()
         if self._may_warn():
             consequence = "no snapshot yet: everything not forced is allowed"
             if self._store.is_bootstrapped:

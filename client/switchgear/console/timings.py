@@ -50,6 +50,12 @@ class Timings:
     """Timeout of a report or an acknowledgement."""
     bootstrap: float = 2.0
     """Longest wait of a constructor for the URL of its bootstrap."""
+    fallback_after: float = 10.0
+    """Time for which the console must have failed before the fallback URL is read."""
+    fallback_poll: float = 5.0
+    """Interval between two reads of the fallback URL."""
+    fallback_check: float = 1.0
+    """Interval of the checks whether the fallback URL must be read."""
     draw: Draw = random.random
     """Source of all jitter."""
 

@@ -98,7 +98,7 @@ class EmergencyOrders:
                 before = kept.get(order_id)
                 kept[order_id] = KeptOrder(
                     order_id,
-                    entries.get(order_id, None if before is None else before.entry),
+                    _latest_entry(None if before is None else before.entry, entries.get(order_id)),
                     snapshot.epoch,
                     snapshot.version,
                     now,
@@ -116,6 +116,12 @@ class EmergencyOrders:
             for each in snapshot.open_orders
             if each in entries
         )
+
+    def renew(self, ids: Iterable[str], now: float) -> "EmergencyOrders":
+        """Return the orders, of which those in `ids` are listed again at `now`."""
+        kept = self.kept
+        listed = {each: replace(kept[each], listed_at=now) for each in ids if each in kept}
+        return EmergencyOrders({**kept, **listed}, self.closed)
 
     def restore(
         self, entries: Iterable[SwitchEntry], snapshot: Snapshot | None, now: float
@@ -182,12 +188,15 @@ def separate_published(
 ) -> tuple[Mapping[str, SwitchEntry], Mapping[str, SwitchEntry]]:
     """Return the published switches of `snapshot`, and those in force without other orders.
 
-    The entry of an order hides the published one, if the switch is ramping. `before` are the
-    published switches of an earlier snapshot, which replace the hidden ones. The entry of an order
-    that is closed, which the data plane does not know yet, is not in force.
+    The entry of an order hides the published one, if the switch is ramping. The signed text of the
+    snapshot has the hidden entries; without it, `before`, the published switches of an earlier
+    snapshot, replace them. The entry of an order that is closed, which the data plane does not know
+    yet, is not in force.
     """
     if not any(map(attrgetter("emergency"), snapshot.entries.values())):
         return snapshot.entries, snapshot.entries
+    if snapshot.signed_entries is not None:
+        before = snapshot.signed_entries
     published: dict[str, SwitchEntry] = {}
     in_force: dict[str, SwitchEntry] = {}
     for switch, entry in snapshot.entries.items():
@@ -204,6 +213,13 @@ def separate_published(
         elif hidden is not None:
             in_force[switch] = hidden
     return published, in_force
+
+
+def _latest_entry(before: SwitchEntry | None, listed: SwitchEntry | None) -> SwitchEntry | None:
+    """Return the entry of an order after a snapshot `listed` it; an order keeps its switch."""
+    if before is not None and (listed is None or listed.id != before.id):
+        return before
+    return listed
 
 
 def _precedence(entry: SwitchEntry) -> tuple[float, str]:

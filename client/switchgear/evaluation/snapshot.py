@@ -23,11 +23,14 @@ from switchgear.evaluation.scopes import GLOBAL_ID, SCOPES
 SCHEMA = 1
 MAX_SWITCHES = 50_000
 MAX_BYTES = 16 * 2**20
+"""Maximum size of a published snapshot."""
+MAX_SERVED_BYTES = 2 * MAX_BYTES
+"""Maximum size of a served one, which may hold the published one as text beside its switches."""
 POLL_SECONDS = 5.0
 GRACE_SECONDS = 5.0
 """Seconds that an engagement with `on_expiry=release` continues past its expiry."""
 
-_MAX_TOKENS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 16 * MAX_SWITCHES}
+_MAX_TOKENS = {b"{": 4 * MAX_SWITCHES, b"[": 4 * MAX_SWITCHES, b",": 32 * MAX_SWITCHES}
 """Maximum numbers of these characters in a document, to limit the memory for parsing."""
 _KEY = re.compile(r"[A-Za-z0-9._-]{1,120}", re.ASCII)
 _ORDER_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII)
@@ -84,6 +87,10 @@ class Snapshot:
     """The ids of emergency orders that are no longer in force."""
     hidden_orders: Mapping[str, str] = field(default_factory=dict)
     """The switches of open emergency orders, by id, whose switch another entry engages."""
+    signature: str = field(default="", compare=False)
+    """The signature that came with the document, verified only if a public key is configured."""
+    signed_entries: Mapping[str, SwitchEntry] | None = None
+    """The switches of the signed text, if the document adds blocks to it and was verified."""
 
     @property
     def mark(self) -> str:
@@ -100,10 +107,18 @@ def parse_snapshot(
     the previous snapshot, `before`, are the same objects, so that two large snapshots share most of
     their memory and are quick to compare.
     """
-    if len(document) > MAX_BYTES:
-        raise InvalidSnapshot(f"It has more than {MAX_BYTES} bytes.")
-    if any(document.count(each) > most for each, most in _MAX_TOKENS.items()):
-        raise InvalidSnapshot("It has more entries than a snapshot can have.")
+    return parse_with_signed_text(document, before)[0]
+
+
+def parse_with_signed_text(
+    document: bytes, before: Mapping[str, SwitchEntry]
+) -> tuple[Snapshot, str | None]:
+    """Return the snapshot as :func:`parse_snapshot` does, and its field `signed`.
+
+    A data plane that adds emergency orders or a drill to the published snapshot sends that one as
+    text in this field. It is None if there is no such text.
+    """
+    check_size(document)
     try:
         content = json.loads(
             document,
@@ -130,7 +145,8 @@ def parse_snapshot(
         published_at = _parse_timestamp(content, "published_at")
     emergency = content.get("emergency")
     orders = emergency if isinstance(emergency, dict) else {}
-    return Snapshot(
+    signed = content.get("signed")
+    snapshot = Snapshot(
         epoch=_parse_epoch(content.get("epoch")),
         version=version,
         poll_seconds=float(poll_seconds),
@@ -141,6 +157,15 @@ def parse_snapshot(
         closed_orders=_parse_order_ids(orders.get("closed")),
         hidden_orders=_parse_hidden_orders(orders.get("hidden")),
     )
+    return snapshot, signed if isinstance(signed, str) else None
+
+
+def check_size(document: bytes) -> None:
+    """Raise :class:`InvalidSnapshot` for a document whose parsing would take too much memory."""
+    if len(document) > MAX_SERVED_BYTES:
+        raise InvalidSnapshot(f"It has more than {MAX_SERVED_BYTES} bytes.")
+    if any(document.count(each) > most for each, most in _MAX_TOKENS.items()):
+        raise InvalidSnapshot("It has more entries than a snapshot can have.")
 
 
 def parse_order_entry(row: Mapping[str, Any]) -> SwitchEntry:

@@ -119,6 +119,18 @@ class SnapshotStore:
             self._is_confirmed = self._is_confirmed or is_same
             return is_same
 
+    def renew_orders(self, *, is_all: bool) -> None:
+        """Record that a data plane still lists the orders of the snapshot in force.
+
+        If `is_all`, it lists all orders in force.
+        """
+        with self._lock:
+            snapshot = self.view.snapshot
+            if snapshot is None or not self._orders.kept:
+                return
+            ids = self._orders.ids if is_all else snapshot.open_orders
+            self._orders = self._orders.renew(ids, self.clock.now())
+
     def bootstrap(self, snapshot: Snapshot) -> bool:
         """Put the configured initial `snapshot` in force until the console answers.
 

@@ -175,6 +175,41 @@ def test_applied_orders_are_reported_and_acknowledged_soon():
         assert gear.status().orders == ()
 
 
+@pytest.mark.parametrize("is_listed", [True, False])
+def test_answer_that_nothing_is_new_renews_the_orders_that_are_listed(is_listed):
+    with console() as there, following(there, stream=False) as here:
+        there.order("feature:chat", FIRST)
+        wait_until(lambda: here.blocks("chat"), 10)
+        if not is_listed:  # A data plane that is behind keeps the client's newer version.
+            there.lie = lambda exchange: exchange.reply(304, etag=f'"{there.epoch}.0"')
+        time.sleep(0.3)
+        listed_at = here.store._orders.kept[FIRST].listed_at
+        asked = len(there.requests_for(SNAPSHOT))
+        wait_until(lambda: len(there.requests_for(SNAPSHOT)) > asked + 3, 10)
+
+        assert (here.store._orders.kept[FIRST].listed_at > listed_at) is is_listed
+
+
+def test_answer_by_the_mark_of_all_orders_renews_those_of_other_data_planes():
+    first, second = Console(epoch=EPOCH, version=5), Console(epoch=EPOCH, version=5)
+    first.order("feature:chat", FIRST)
+    second.order("feature:search", SECOND)
+    with console(lie=honest_at(first)) as there, following(there, stream=False) as here:
+        wait_until(lambda: here.blocks("chat"), 10)
+        there.lie = honest_at(second)
+        wait_until(lambda: here.blocks("search"), 10)
+        time.sleep(0.3)
+        before = here.store._orders.kept
+        time.sleep(0.3)
+        after, listed_at = here.store._orders.kept, before[FIRST].listed_at
+        assert after[FIRST].listed_at == listed_at
+        assert after[SECOND].listed_at > before[SECOND].listed_at
+
+        second.order("feature:chat", FIRST)
+        there.lie = lambda exchange: exchange.reply(304, etag=second.etag[:-1] + '-gzip"')
+        wait_until(lambda: here.store._orders.kept[FIRST].listed_at > listed_at, 10)
+
+
 def test_stream_is_opened_with_the_mark_of_the_orders_applied():
     with console() as there:
         there.order("feature:chat", FIRST)

@@ -5,7 +5,7 @@ import tracemalloc
 
 import pytest
 
-from switchgear.evaluation.snapshot import MAX_BYTES
+from switchgear.evaluation.snapshot import MAX_SERVED_BYTES
 from tests import faults
 from tests.console.follower_parts import following
 from tests.fake_console import STREAM, console
@@ -90,7 +90,7 @@ def test_what_never_ends_takes_no_more_memory_than_a_snapshot_may(lie):
             there.cut()
             wait_until(lambda: here.follower.way == "down", 20)
             wait_until(lambda: len(there.asked) > 4, 40)
-            assert tracemalloc.get_traced_memory()[1] < 3 * MAX_BYTES
+            assert tracemalloc.get_traced_memory()[1] < 3 * MAX_SERVED_BYTES
     finally:
         tracemalloc.stop()
 

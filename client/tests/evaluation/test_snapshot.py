@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from switchgear.evaluation.snapshot import (
-    MAX_BYTES,
+    MAX_SERVED_BYTES,
     MAX_SWITCHES,
     InvalidSnapshot,
     is_switch_id,
@@ -111,7 +111,7 @@ def test_garbage_is_refused(garbage: bytes) -> None:
 
 def test_document_beyond_the_limit_is_refused_before_it_is_read() -> None:
     with pytest.raises(InvalidSnapshot, match="bytes"):
-        parse_snapshot(b" " * (MAX_BYTES + 1))
+        parse_snapshot(b" " * (MAX_SERVED_BYTES + 1))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,7 @@ def test_document_that_would_fill_the_memory_is_refused_before_it_does(filling: 
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
-    assert most < 2 * MAX_BYTES
+    assert most < 2 * MAX_SERVED_BYTES
 
 
 def test_document_of_as_many_switches_as_there_may_be_is_read() -> None:
