@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("switches", "0010_emergency_drills"),
+        ("switches", "0011_emergency_order_relay"),
     ]
 
     operations = [

@@ -31,6 +31,6 @@ DROP FUNCTION switches_timeline();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("switches", "0011_lost_versions")]
+    dependencies = [("switches", "0012_lost_versions")]
     expands = "it only adds a row to a table that the previous release doesn't know"
     operations = [migrations.RunSQL(RECORD, FORGET)]
