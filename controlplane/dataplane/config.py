@@ -6,6 +6,7 @@ from pathlib import Path
 
 from controlplane import environment
 from controlplane.core.signatures import PublicKey
+from controlplane.core.signing_keys import KeyRing, SigningKeyFile
 from controlplane.environment.relay import read_relay_environment, read_token
 
 from .memory.listeners import MAX_LISTENERS
@@ -48,13 +49,16 @@ class Config(ServingConfig):
     `poll_seconds` is the interval between polls of the database. The default is below one second,
     so that a change is served within a second even if no message from Redis triggers a poll. The
     database counts as unreachable if a poll takes longer than `deadline_seconds`. `data_planes` are
-    the base URLs of all data planes.
+    the base URLs of all data planes. Snapshots are signed with `signing_keys`, else with the
+    keys in `signing_key_file`; without both, they are not signed.
     """
 
     database_url: str
     assume_role: str | None
     redis_url: str
     data_planes: tuple[str, ...] = ()
+    signing_keys: KeyRing | None = None
+    signing_key_file: SigningKeyFile | None = None
     poll_seconds: float = 0.8
     deadline_seconds: float = 2.5
     usage_seconds: float = 30.0
@@ -95,6 +99,8 @@ def from_environment() -> Config:
         cors_origins=frozenset(origin.encode() for origin in variables.cors_origins),
         plane=variables.plane_name,
         data_planes=variables.data_planes,
+        signing_keys=variables.signing_keys,
+        signing_key_file=variables.signing_key_file,
         order_keys=tuple(map(order_key, (variables.secret_key, *variables.secret_key_fallbacks))),
         trusted_proxies=variables.trusted_proxies,
         environment_name=variables.name,

@@ -21,6 +21,7 @@ from .sync import disk_watch
 from .sync.config_follower import ConfigFollower
 from .sync.lost_version_reporter import LostVersionReporter
 from .sync.refresher import Refresher, make_subscriber
+from .sync.signing_key_watch import SigningKeyWatch
 from .sync.snapshot_keeper import SnapshotKeeper
 
 FIRST_READ_SECONDS = 2.0
@@ -37,11 +38,13 @@ class DatabaseFeed:
         self._state = state
         self._orders = orders
         self._peers = peers
+        self._keys = SigningKeyWatch(config, state)
         self._keeper = SnapshotKeeper(config, state, orders.forget_old)
         self._follower = ConfigFollower(config, state)
         self._refresher = Refresher(config, state, self._follower, self._keeper)
 
     async def restore(self) -> None:
+        await self._keys.look()
         await self._keeper.restore()
 
     def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
@@ -58,6 +61,7 @@ class DatabaseFeed:
             record_token_uses(config, state),
             state.ledger.run(config),
             self._keeper.run(),
+            self._keys.run(),
             disk_watch.watch_disk(config.folder, state),
             writer.run(),
             LostVersionReporter(config, state).run(),

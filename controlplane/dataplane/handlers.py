@@ -217,6 +217,10 @@ async def metrics(state: State, call: Call) -> Response:
     return dataplane_metrics.render_metrics(state, accept, accept_encoding)
 
 
+async def keys(state: State, _call: Call) -> Response:
+    return responses.answer_json(200, {"keys": state.public_keys}, responses.NO_STORE)
+
+
 async def degradation(state: State, _call: Call) -> Response:
     return responses.answer_json(200, responses.degradation_status(state), responses.NO_STORE)
 

@@ -187,6 +187,24 @@ _FAILED = _object_schema(
 )
 
 
+_KEYS = _object_schema(
+    "keys",
+    keys=_array_schema(
+        _object_schema(
+            "id algorithm public_key current valid_until",
+            id={**_TEXT, "description": "The `keyid` in `Switchgear-Signature`."},
+            algorithm={"const": "Ed25519"},
+            public_key={**_TEXT, "description": "32 bytes in base64."},
+            current={"type": "boolean"},
+            valid_until={
+                "type": ["string", "null"],
+                "format": "date-time",
+                "description": "A replaced key signs until then.",
+            },
+        )
+    ),
+)
+
 _UUID = {"type": "string", "format": "uuid"}
 _ORDER_BODY = _object_schema(
     "action reason",
@@ -329,6 +347,7 @@ def _build_paths() -> dict[str, Any]:
             },
             *(_SERVICE, _WAIT, _KNOWN, _INSTANCE),
         ),
+        "/api/v1/keys": _build_keys_path(),
         "/ofrep/v1/evaluate/flags": _make_path(
             "post",
             "ofrep_evaluate_flags",
@@ -361,6 +380,18 @@ def _build_paths() -> dict[str, Any]:
         ),
         "/api/v1/emergency/orders": _build_order_path(),
     }
+
+
+def _build_keys_path() -> dict[str, Any]:
+    path = _make_path(
+        "get",
+        "keys",
+        "The public keys that verify `Switchgear-Signature`, the current one first (no token "
+        "needed). Empty if nothing is signed.",
+        _response("The public keys.", _KEYS),
+    )
+    path["get"]["security"] = []
+    return path
 
 
 def _build_order_path() -> dict[str, Any]:

@@ -75,6 +75,7 @@ ROUTES = {
         for_browsers=True,
         parameters=(),
     ),
+    "/api/v1/keys": Endpoint(_READING, handlers.keys, parameters=()),
     "/ofrep/v1/evaluate/flags": Endpoint(
         ("POST",),
         handlers.flags,

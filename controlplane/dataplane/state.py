@@ -8,15 +8,17 @@ partial change.
 import asyncio
 import time
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import formatdate
 from functools import lru_cache, partial
 from types import MappingProxyType
+from typing import Any
 from uuid import UUID
 
 from controlplane.core.degradation_levels import CHANGES_LOST, CRITICAL, READ_ONLY, Cause
+from controlplane.core.signatures import SigningKey, sign
 from controlplane.dataplane.histograms import Histogram
 from switches.emergency.orders import Order
 from switches.snapshot import OrderIds
@@ -31,7 +33,7 @@ from .memory.listeners import CONFIG, SNAPSHOT, Listeners
 from .memory.merged_copy import merge_orders
 from .memory.order_set import ClosedOrders, OrderSet
 from .memory.policies import Policies
-from .memory.served_copy import Copy, Sign
+from .memory.served_copy import Copy
 from .postgres.database import DatabaseHead
 
 EXACT_SECONDS = 0.25
@@ -66,8 +68,12 @@ class State:
         """The served copy: `published` and the open emergency orders."""
         self.published: Copy | None = None
         """The copy of the database's snapshot, read or restored from disk."""
-        self.sign: Sign | None = None
-        """Signs published copies; None without a signing key, as on relays."""
+        self.signing_keys: Sequence[SigningKey] = ()
+        """Keys that sign what is published; none on relays, whose copies are signed upstream."""
+        self.public_keys: Sequence[Mapping[str, Any]] = ()
+        """The public keys, as `GET /api/v1/keys` lists them."""
+        self.signing: Cause | None = None
+        """Current problem of the signing keys; None without one."""
         self.orders = OrderSet()
         self.must_reread = False
         """True if the snapshot must be read again, though its version is the served one."""
@@ -193,18 +199,13 @@ class State:
     def own_causes(self) -> tuple[Cause, ...]:
         """Return this process's own degradation causes.
 
-        These are open emergency orders, a disk problem, a read-only database, one that has lost
-        changes, and unreachable data planes.
+        These are open emergency orders, problems of the disk and the signing keys, a read-only
+        database, one that has lost changes, and unreachable data planes.
         """
         read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
         lost = CHANGES_LOST if self.database_reachable and self.is_ahead else None
-        causes = (
-            read_only,
-            lost,
-            self.disk,
-            self.peers,
-            describe_open_orders(len(self.orders.open)),
-        )
+        orders = describe_open_orders(len(self.orders.open))
+        causes = (read_only, lost, self.disk, self.signing, self.peers, orders)
         return tuple(cause for cause in causes if cause is not None)
 
     def is_lagging(self, head: DatabaseHead) -> bool:
@@ -275,14 +276,16 @@ class State:
         if closed is not None:
             self.orders = self.orders.close(closed, partial(_is_engaged, before))
         self._confirmed_at = confirmed_at
-        self.published = copy
+        self.published = self._sign(copy)
         self._serve()
 
-    def install_sign(self, sign: Sign) -> None:
-        """Sign published copies by `sign` from now on, and the present one again."""
-        self.sign = sign
+    def install_keys(
+        self, signing_keys: Sequence[SigningKey], public_keys: Sequence[Mapping[str, Any]]
+    ) -> None:
+        """Sign what is published with these keys from now on, and the present copy again."""
+        self.signing_keys, self.public_keys = signing_keys, public_keys
         if self.published is not None:
-            self.published = self.published.with_signature(sign)
+            self.published = self._sign(self.published)
             # Clients have the content already: nobody is notified.
             self.copy = merge_orders(self.published, self.orders, self.wall(), self.copy)
 
@@ -303,6 +306,12 @@ class State:
     def forget_orders(self, ids: Iterable[UUID]) -> None:
         """Forget emergency orders that the database closed long ago."""
         self.orders = self.orders.forget(ids)
+
+    def _sign(self, copy: Copy) -> Copy:
+        """Return `copy`, signed; as it is without a key, like a copy that was signed upstream."""
+        if not self.signing_keys:
+            return copy
+        return copy.with_signature(sign(copy.body, self.signing_keys))
 
     def _serve(self) -> None:
         """Serve the published copy and the open orders, and answer held requests."""

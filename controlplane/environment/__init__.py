@@ -15,11 +15,13 @@ from typing import Any
 
 from controlplane.core import environment_variables as env
 from controlplane.core.private_files import create_once
+from controlplane.core.signing_keys import KeyRing, SigningKeyFile
 from controlplane.environment.databases import Database, read_database, read_embedded_services
 from controlplane.notify.transports import environment as transports
 
 from .dead_letters import DeadLetters, read_dead_letters
 from .sign_in import Oidc, SignInSettings, read_oidc, read_sign_in
+from .signing_keys import read_signing_keys
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 # Prometheus is usually in a private network, and only admins choose its address.
@@ -39,6 +41,7 @@ class Environment:
     database_pool: int
     redis_url: str
     dead_letters: DeadLetters
+    signing_keys: KeyRing | None
     most_held: int
     plane_name: str
     data_planes: tuple[str, ...]
@@ -56,6 +59,11 @@ class Environment:
     time_zone: str
     port: int
     health_port: int
+
+    @property
+    def signing_key_file(self) -> SigningKeyFile:
+        """The keys that sign snapshots if `signing_keys` is None."""
+        return SigningKeyFile(self.data_dir / "secrets")
 
     @property
     def secret_key(self) -> str:
@@ -87,6 +95,7 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
         database_pool=env.read_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
         redis_url=redis_url,
         dead_letters=read_dead_letters(variables, redis_url),
+        signing_keys=read_signing_keys(variables),
         most_held=env.read_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         plane_name=env.read_plane_name(variables),
         data_planes=env.read_base_urls(variables, "DATA_PLANES"),

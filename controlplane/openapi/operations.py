@@ -84,6 +84,7 @@ GET /jobs/{job_id}/ get_job Get a background job
 POST /jobs/{job_id}/cancel cancel_job Cancel a background job
 POST /jobs/{job_id}/pause pause_job Pause a background job
 POST /jobs/{job_id}/resume resume_job Resume a background job
+GET /keys list_public_keys List the public keys of signed snapshots
 GET /openslo/ export_openslo Export SLOs as OpenSLO
 POST /openslo/ import_openslo Import OpenSLO, Sloth or Pyrra documents
 GET /ramps/ list_ramps List ramps

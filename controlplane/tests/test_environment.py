@@ -10,8 +10,11 @@ import pytest
 
 from controlplane import environment
 from controlplane.core.environment_variables import WrongVariable
+from controlplane.core.signatures import SigningKey
 from controlplane.environment.databases import RUNTIME_ROLE
 from controlplane.tests.installation import ROOT
+
+KEYS = [SigningKey(bytes(range(start, start + 32))).secret_text for start in range(3)]
 
 
 def read(tmp_path, **variables):
@@ -55,6 +58,9 @@ def read(tmp_path, **variables):
         ("WEBHOOK_ALLOW", "10.0.0.0/33"),
         ("WEBHOOK_ALLOW", "intranet"),
         ("PROMETHEUS_ALLOW", "prometheus"),
+        ("SNAPSHOT_SIGNING_KEY", "c2hvcnQ="),
+        ("SNAPSHOT_SIGNING_KEY", "not base64"),
+        ("SNAPSHOT_SIGNING_KEY_FALLBACKS", KEYS[0]),
         ("KEPT_DAYS", "messages"),
         ("KEPT_DAYS", "messages=0"),
         ("KEPT_DAYS", "messages="),
@@ -66,6 +72,27 @@ def read(tmp_path, **variables):
 def test_a_wrong_value_names_its_variable(tmp_path, name, value):
     with pytest.raises(WrongVariable, match=f"^{name}: "):
         read(tmp_path, **{name: value})
+
+
+def test_signing_keys_of_the_environment_replace_the_file(tmp_path):
+    current, *older = KEYS
+    fallbacks = " ".join(older)
+    found = read(tmp_path, SNAPSHOT_SIGNING_KEY=current, SNAPSHOT_SIGNING_KEY_FALLBACKS=fallbacks)
+
+    assert found.signing_keys is not None
+    assert [key.secret_text for key in found.signing_keys.signing_keys] == KEYS
+    assert read(tmp_path, SNAPSHOT_SIGNING_KEY="").signing_keys is None
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("fallbacks", [[KEYS[0]], ["c2hvcnQ="], KEYS[1:] * 4])
+def test_wrong_fallbacks_of_the_signing_key_are_named(tmp_path, fallbacks):
+    with pytest.raises(WrongVariable, match=r"^SNAPSHOT_SIGNING_KEY_FALLBACKS: "):
+        read(
+            tmp_path,
+            SNAPSHOT_SIGNING_KEY=KEYS[0],
+            SNAPSHOT_SIGNING_KEY_FALLBACKS=" ".join(fallbacks),
+        )
 
 
 def test_a_url_may_name_several_hosts(tmp_path):

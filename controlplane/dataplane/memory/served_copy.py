@@ -6,7 +6,7 @@ gzip form.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from hashlib import sha256
@@ -36,9 +36,6 @@ MAX_NAMES = 20_000
 
 NO_ORDERS = OrderIds()
 _SIGNATURE = SIGNATURE.lower().encode()
-
-Sign = Callable[[bytes], str]
-"""Returns the header `Switchgear-Signature` of the content; "" without a signing key."""
 
 Mark = tuple[bytes, bytes, bytes | None]
 """Epoch as text, version in decimal digits, and suffix.
@@ -101,7 +98,6 @@ class Copy:
         is_drill_copy: bool = False,
         orders: OrderIds = NO_ORDERS,
         orders_hash: str = "",
-        sign: Sign | None = None,
         published: Optional["Copy"] = None,
         elements: Mapping[str, bytes] | None = None,
         body: bytes | None = None,
@@ -110,8 +106,8 @@ class Copy:
         """Render `entries` as version `publication`, reusing unchanged elements of `before`.
 
         `is_drill_copy` is True for the copy of instances in drills. `orders_hash` identifies
-        emergency orders that the version doesn't imply. A published copy is signed by `sign`; a
-        copy that adds to a published one names it in `published`, and takes over its signature.
+        emergency orders that the version doesn't imply. A copy that adds to a published one names
+        it in `published`, and takes over its signature.
         Bytes that were signed elsewhere are used as they are: `elements`, `body` and `signature`.
         """
         by_id = {entry.id: entry for entry in sorted(entries, key=lambda entry: entry.id)}
@@ -128,9 +124,8 @@ class Copy:
             signature, signed_body = published.signature, published.signed_body
         if body is None:
             body = assemble(publication, elements.values(), orders, signed=signed_body)
-        if published is None:
-            signature = sign(body) if sign is not None else signature
-            signed_body = body if signature else b""
+        if signature and published is None:
+            signed_body = body
         mark = publication.mark.encode()
         suffix = f"-{orders_hash}".encode() if orders_hash else b""
         event = _render_event(mark + suffix, body, signature)
@@ -162,15 +157,14 @@ class Copy:
             signed_body=signed_body,
         )
 
-    def with_signature(self, sign: Sign) -> "Copy":
-        """Return this published copy, signed by `sign`."""
-        signature = sign(self.body)
+    def with_signature(self, signature: str) -> "Copy":
+        """Return this published copy with the signature of its body."""
         return replace(
             self,
             event=_render_event(self.publication.mark.encode(), self.body, signature),
             description=_describe(self.body, signature),
             signature=signature,
-            signed_body=self.body if signature else b"",
+            signed_body=self.body,
         )
 
 

@@ -157,7 +157,6 @@ class Refresher:
                 state.published,
                 drill_snapshot=contents.drill_snapshot,
                 orders=state.list_closed(contents.closed or {}),
-                sign=state.sign,
             )
             took = perf_counter() - began
             if state.copy is not None and state.copy.epoch != copy.epoch:

@@ -165,9 +165,7 @@ class SnapshotKeeper:
 def restore_state(state: State, saved: SavedState) -> None:
     """Serve the saved state until the database has been read."""
     listed = OrderSet(closed=saved.closed, settled=saved.settled).listed_ids(state.wall())
-    copy = Copy.render(
-        saved.publication, saved.entries, is_kept=True, orders=listed, sign=state.sign
-    )
+    copy = Copy.render(saved.publication, saved.entries, is_kept=True, orders=listed)
     state.left_epochs = saved.left_epochs
     state.orders = OrderSet(settled=saved.settled)
     age = max(timedelta(), state.wall() - saved.confirmed_at)

@@ -67,6 +67,7 @@ DATA_PLANE_ONLY = {
     "/api/v1/config",
     "/api/v1/report",
     "/api/v1/emergency/orders",
+    "/api/v1/keys",
     "/ofrep/v1/evaluate/flags",
     "/ofrep/v1/evaluate/flags/{key}",
     "/ofrep/v1/events",
