@@ -61,6 +61,17 @@ def list_former(row: InstanceRow, boot: UUID) -> dict[str, Any]:
     return dict(list(result.items())[-MAX_KEPT:])
 
 
+def update_former(row: InstanceRow, boot: UUID, former: FormerBoot) -> InstanceRow:
+    """Return the row with other counters of the former boot `boot`, in the same place."""
+    stored = {**row.reported["boots"], str(boot): [former.seq, former.at.isoformat(), former.sli]}
+    return replace(row, reported={**row.reported, "boots": stored})
+
+
+def is_late(row: InstanceRow, at: datetime) -> bool:
+    """Return True if a report received at `at` is older than the last stored report."""
+    return row.reported_at is not None and at < row.reported_at
+
+
 def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None) -> datetime | None:
     """Return when a boot that the row doesn't know started to count events, by our clock.
 
@@ -86,10 +97,12 @@ def record_contest(
     """Return `after`, the row after a report, with the report's token stored.
 
     In a contest, that is if the report is from a former boot or token while the instance still
-    reports, `contested_at` is set too.
+    reports, `contested_at` is set too. A report that a relay delivers late is no contest.
     """
     tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
-    is_living = before.reported_at is not None and at - before.reported_at < STILL_REPORTS
+    is_living = (
+        before.reported_at is not None and timedelta(0) <= at - before.reported_at < STILL_REPORTS
+    )
     former_uses = {token: datetime.fromisoformat(str(used_at)) for token, used_at in tokens[:-1]}
     used_at = former_uses.get(token_id)
     is_former_token = used_at is not None and at - used_at < TOKEN_RETURNS_WITHIN

@@ -13,6 +13,7 @@ from uuid import UUID
 from controlplane.core.instances import rates
 
 from . import boots, breaker_reports
+from .boots import FormerBoot
 from .instance_rows import InstanceReport, InstanceRow, SloCounts, SloEvents
 from .report_fields import validate_report
 
@@ -59,7 +60,9 @@ def merge_report(
 
     A duplicate, an earlier report of this boot, and a report of an older boot change only
     `contested_at`. The first report of a returning boot, or of a boot without a start time, adds no
-    check counts, because they may have been added already.
+    check counts, because they may have been added already. A report of another boot that a relay
+    received before the last stored report, and delivers late, changes only the counters of that
+    boot.
 
     A final report marks the instance as stopped until it polls or reports again.
 
@@ -90,10 +93,15 @@ def _merge(
         known, since = row.reported, row.reported_at
         started_at = row.started_at or started_at
         bits = (known.get("seqs", 1) << min(report.seq - row.seq, REMEMBERED + 1)) | 1
+    elif boots.is_late(row, at) and returning is not None and report.seq > returning.seq:
+        counted = _merge_slo_counts(returning.sli or {}, report.sli)
+        return boots.update_former(row, report.boot, FormerBoot(report.seq, at, counted)), False
     elif boots.is_older(report.boot, started_at, row, at):
         return row, False
     elif returning is not None and report.seq <= returning.seq:
         return row, report.seq == returning.seq
+    elif boots.is_late(row, at):
+        return row, False
     else:
         known = {"checks": report.checks} if started_at is None or returning else {}
         known["sli"] = (returning.sli if returning else None) or {}
@@ -152,19 +160,23 @@ def list_new_events(
     is left out. `services` are the services that the token is limited to; empty if it is not
     limited.
     """
-    if not report.sli or (after.boot, after.seq) == (before.boot, before.seq):
+    former, returning = (boots.find_former(row, report.boot) for row in (after, before))
+    is_same = (after.boot, after.seq, former) == (before.boot, before.seq, returning)
+    if not report.sli or is_same:
         return []
-    ended_at = after.reported_at
+    ended_at, counted = after.reported_at, after.reported.get("sli", {})
+    if former is not None:  # Delivered late: another boot is the current one.
+        ended_at, counted = former.at, former.sli or {}
     if before.boot == report.boot:
         known, began_at = before.reported.get("sli"), before.reported_at
-    elif returning := boots.find_former(before, report.boot):
+    elif returning is not None:
         known, began_at = returning.sli, returning.at
     else:
         known, began_at = {}, boots.find_start(before, report, ended_at)
     if known is None or began_at is None or ended_at is None:
         return []
     events, span = [], (min(began_at, ended_at), ended_at)
-    for slo, (good, total) in after.reported["sli"].items():
+    for slo, (good, total) in counted.items():
         good_before, total_before = known.get(slo, (0, 0))
         more_good, more = good - good_before, total - total_before
         if more > 0 and 0 <= more_good <= more:

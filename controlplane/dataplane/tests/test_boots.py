@@ -20,13 +20,41 @@ def test_a_late_report_of_a_former_boot_takes_nothing_back() -> None:
     row, _ = merge_all(
         EMPTY, make_report(9, sli={"core": (90, 90)}), make_report(10, sli={"core": (100, 100)})
     )
-    row, _ = merge_all(row, make_report(1, boot=NEXT_BOOT, started=-5, sli={"core": (4, 5)}))
+    next_boot = make_report(1, boot=NEXT_BOOT, started=-5, sli={"core": (4, 5)})
+    row, _ = merge_all(row, next_boot, at=NOW + 2 * TEN)
 
     later = NOW + timedelta(minutes=1)
     for seq, duplicate in ((9, False), (10, True)):
         late = make_report(seq, sli={"core": (90, 90)})
         assert merge_report(row, late, later, EPOCH) == (row, duplicate)
         assert report_merge.list_new_events(row, row, late) == []
+
+
+def test_report_that_a_relay_delivers_late_adds_its_counts_and_changes_no_boot() -> None:
+    row, _ = merge_all(EMPTY, make_report(1, sli={"core": (10, 10)}))
+    newer = {"boot": NEXT_BOOT, "started": 15}
+    row, _ = merge_all(row, make_report(1, **newer, sli={"core": (2, 3)}), at=NOW + 2 * TEN)
+
+    late, events = merge_all(row, make_report(5, sli={"core": (14, 15)}), at=NOW + TEN)
+    assert events == [SloEvents("core", "core/a1", NOW, NOW + TEN, 4, 5)]
+    assert (late.boot, late.seq, late.reported_at) == (row.boot, row.seq, row.reported_at)
+    assert late.contested_at is None
+
+    again, events = merge_all(late, make_report(5, sli={"core": (14, 15)}), at=NOW + TEN)
+    assert (again, events) == (late, [])
+    _, events = merge_all(late, make_report(6, sli={"core": (14, 16)}), at=NOW + TEN)
+    assert [one.total for one in events] == [1]
+    _, events = merge_all(late, make_report(2, **newer, sli={"core": (3, 4)}), at=NOW + 3 * TEN)
+    assert [one.total for one in events] == [1]
+
+
+def test_late_report_of_an_unknown_boot_changes_nothing() -> None:
+    newer = {"boot": NEXT_BOOT, "started": 15}
+    row, _ = merge_all(EMPTY, make_report(1, **newer, sli={"core": (2, 3)}), at=NOW + 60 * TEN)
+
+    late, events = merge_all(row, make_report(5, sli={"core": (14, 15)}), at=NOW + TEN)
+
+    assert (late, events) == (row, [])
 
 
 def test_two_processes_of_one_name_count_nothing_twice() -> None:

@@ -58,6 +58,7 @@ def test_another_token_that_takes_turns_is_contested(seq: int) -> None:
     [
         [(0, REAL, make_report(1)), (1, REAL, later(1)), (11, REAL, later(2))],
         [(0, REAL, make_report(1)), (1, REAL, later(1)), (5, REAL, make_report(2))],
+        [(0, REAL, make_report(1)), (25, OTHER, later(1)), (12, REAL, make_report(5))],
         [
             (0, REAL, make_report(2)),
             (1, REAL, later(1)),
@@ -72,6 +73,7 @@ def test_another_token_that_takes_turns_is_contested(seq: int) -> None:
     ids=[
         "restart",
         "last report of a process that ends",
+        "report that a relay delivers late",
         "repeats of a process that ended",
         "rotated token",
         "restart with a rotated token",
