@@ -63,9 +63,18 @@ class UpstreamFailed(Exception):
 
 
 class Forwarder:
-    """Sends what `ledger` holds to the upstreams of `config`: to one until a request fails."""
+    """Sends what `ledger` holds to the upstreams of `config`: to one until a request fails.
 
-    def __init__(self, config: RelayConfig, state: State, ledger: RelayLedger) -> None:
+    Every `adopt_seconds`, it takes over the spools of processes that are gone.
+    """
+
+    def __init__(
+        self,
+        config: RelayConfig,
+        state: State,
+        ledger: RelayLedger,
+        adopt_seconds: float = ADOPT_SECONDS,
+    ) -> None:
         self.outcomes = Counter[str]()
         """Number of requests by outcome: `accepted` or `failed`."""
         self._state = state
@@ -78,6 +87,7 @@ class Forwarder:
         """Requests that failed since the last accepted one."""
         self._logged = ""
         self._identity: ProcessIdentity | None = None
+        self._adopt_seconds = adopt_seconds
         self._adopted: list[Spool] = []
         self._adopted_at = time.monotonic()
         self._status_sent_at = float("-inf")
@@ -100,9 +110,9 @@ class Forwarder:
                 try:
                     await self.send_due(client)
                 except UpstreamFailed as error:
-                    pause = self._record_failure(error)
+                    pause = self.record_failure(error)
                 except OSError as error:  # The disk; requests raise UpstreamFailed.
-                    log.error("forwarder.spool_failed", error=str(error))
+                    log.error("forwarder.eachfailed", error=str(error))
                     pause = MAX_PAUSE_SECONDS
                 await asyncio.sleep(pause * random.uniform(1.0, 1.1))  # noqa: S311
                 if not self._failures:
@@ -173,11 +183,11 @@ class Forwarder:
         return True
 
     async def _adopt(self, own: Spool) -> None:
-        """Every minute, take over the spools of processes that are gone until they are empty."""
+        """Take over the spools of processes that are gone, and release those that are sent."""
         for each in [each for each in self._adopted if not each.list_ended()]:
             self._adopted.remove(each)
             each.close()
-        if self._adopted or time.monotonic() - self._adopted_at < ADOPT_SECONDS:
+        if self._adopted or time.monotonic() - self._adopted_at < self._adopt_seconds:
             return
         self._adopted_at = time.monotonic()
         self._adopted = await asyncio.to_thread(_claim_others, own.root)
@@ -235,7 +245,7 @@ class Forwarder:
         except WrongVariable as error:
             raise UpstreamFailed(str(error)) from error
 
-    def _record_failure(self, error: UpstreamFailed) -> float:
+    def record_failure(self, error: UpstreamFailed) -> float:
         """Log a failed request, choose the next upstream, and return the seconds to wait."""
         self.outcomes["failed"] += 1
         if str(error) != self._logged:
@@ -250,7 +260,14 @@ class Forwarder:
 
 
 def _claim_others(root: Path) -> list[Spool]:
-    return list(Spool.claim_free(root))
+    """Return the spools under `root` that no process has, if there is something to send."""
+    found = []
+    for each in Spool.claim_free(root):
+        if each.list_ended():
+            found.append(each)
+        else:
+            each.close()
+    return found
 
 
 def _split_counts(
