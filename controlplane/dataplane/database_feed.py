@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,6 +17,8 @@ from .emergency.database_writer import DatabaseWriter
 from .emergency.exchange import exchange_orders
 from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
+from .ingest import processes
+from .ingest.processes import ProcessStatus
 from .relay.process_identity import ProcessIdentity
 from .sync import disk_watch
 from .sync.config_follower import ConfigFollower
@@ -25,6 +28,7 @@ from .sync.signing_key_watch import SigningKeyWatch
 from .sync.snapshot_keeper import SnapshotKeeper
 
 FIRST_READ_SECONDS = 2.0
+STOP_SECONDS = 1.0
 TOKEN_USE_SECONDS = 10.0
 
 log = structlog.get_logger(__name__)
@@ -39,6 +43,7 @@ class DatabaseFeed:
         self._orders = orders
         self._peers = peers
         self._keys = SigningKeyWatch(config, state)
+        self._identity = ProcessIdentity(config.plane)
         self._keeper = SnapshotKeeper(config, state, orders.forget_old)
         self._follower = ConfigFollower(config, state)
         self._refresher = Refresher(config, state, self._follower, self._keeper)
@@ -52,8 +57,7 @@ class DatabaseFeed:
         writer = DatabaseWriter(config, state, orders)
         orders.on_news = writer.wake
         wake = self._refresher.wake
-        identity = ProcessIdentity(config.plane)
-        state.ledger.describe_process = partial(identity.describe, state)
+        state.ledger.describe_process = partial(self._identity.describe, state)
         return (
             self._refresher.run(),
             self._follower.run(),
@@ -74,6 +78,20 @@ class DatabaseFeed:
             await self._refresher.tried.wait()
             if self._state.database_reachable:
                 await self._follower.tried.wait()
+
+    async def report_stop(self) -> None:
+        status = replace(self._identity.describe(self._state), is_stopped=True)
+        try:
+            await wait_at_most(STOP_SECONDS, self._write_status(status))
+        except Exception as error:
+            log.info("dataplane.stop_not_reported", kind=type(error).__name__, error=str(error))
+
+    async def _write_status(self, status: ProcessStatus) -> None:
+        connection = await database.connect(self._config)
+        try:
+            await processes.write_statuses(connection, [status])
+        finally:
+            connection.pgconn.finish()
 
 
 async def record_token_uses(config: Config, state: State) -> None:

@@ -43,6 +43,9 @@ class StateFeed(Protocol):
     async def wait_until_read(self) -> None:
         """Wait until the first read has succeeded or failed; raise TimeoutError after a while."""
 
+    async def report_stop(self) -> None:
+        """Report that this process stops, once its tasks have ended; give up after a second."""
+
 
 class Plane:
     """A process's data plane: state and background tasks, which run during the ASGI lifespan."""
@@ -57,6 +60,7 @@ class Plane:
         self.emergency_page = EmergencyPage(self.emergency_orders, self.authorizer)
         self.batch_receiver = BatchReceiver()
         self._tasks: list[asyncio.Task[None]] = []
+        self._feed: StateFeed | None = None
 
     async def start(self, config: Config | RelayConfig) -> None:
         """Restore the saved snapshot, start the tasks, and wait a moment for the first read."""
@@ -66,7 +70,7 @@ class Plane:
         self.state.listeners.most = min(config.most_held, most)
         if threading.current_thread() is threading.main_thread():  # Not in a test's thread.
             self._prepare_process()
-        feed = self._make_feed(config)
+        feed = self._feed = self._make_feed(config)
         await feed.restore()
         self.configure(config)
         await self.emergency_orders.restore()
@@ -87,6 +91,9 @@ class Plane:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._tasks = []
+        if self._feed is not None:
+            await self._feed.report_stop()
+            self._feed = None
 
     def _make_feed(self, config: Config | RelayConfig) -> StateFeed:
         if isinstance(config, RelayConfig):

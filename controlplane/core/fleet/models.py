@@ -12,6 +12,7 @@ class DataPlane(models.Model):
     `age_seconds` is the age of the served snapshot then, None before the first one. `held` is the
     number of held requests, and `instances` that of the instances heard in the last minute.
     `counted_seq` is the number of the relay's last batch whose `/check` counts are stored.
+    `is_stopped` is True if the process then stopped cleanly.
     """
 
     process = models.UUIDField(primary_key=True)
@@ -27,6 +28,7 @@ class DataPlane(models.Model):
     started_at = models.DateTimeField()
     heard_at = models.DateTimeField()
     counted_seq = models.BigIntegerField(default=0, db_default=0)
+    is_stopped = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         indexes: ClassVar = [models.Index(fields=["heard_at"], name="data_plane_heard")]

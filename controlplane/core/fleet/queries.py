@@ -21,8 +21,10 @@ class Fleet:
 
 
 def load_fleet(now: datetime) -> Fleet:
+    """Return the fleet, without processes that stopped cleanly."""
+    rows = DataPlane.objects.filter(is_stopped=False)
     # The head is read last, so that no report is ahead of it.
-    reports = [ProcessReport(*row) for row in DataPlane.objects.values_list(*_COLUMNS)]
+    reports = [ProcessReport(*row) for row in rows.values_list(*_COLUMNS)]
     statement = f"SELECT epoch, version, published_at FROM ({PUBLISHED_HEAD.get()}) head"  # noqa: S608
     head = PublishedHead(*fetch_all(statement)[0])
     return Fleet(tuple(statuses.assess_fleet(reports, head, now)), head)

@@ -13,19 +13,21 @@ from controlplane.dataplane.postgres.database import Connection
 # now, so that a wrong clock can't block newer statuses. `counted_seq` is not part of a status.
 UPSERT_STATUSES = """
     INSERT INTO core_dataplane AS p (process, name, upstream, is_relay, release, epoch, version,
-                                     age_seconds, held, instances, started_at, heard_at)
+                                     age_seconds, held, instances, started_at, heard_at, is_stopped)
     SELECT process, name, upstream, is_relay, release, epoch, version, age_seconds, held,
-           instances, least(started_at, clock_timestamp()), least(heard_at, clock_timestamp())
+           instances, least(started_at, clock_timestamp()), least(heard_at, clock_timestamp()),
+           coalesce(is_stopped, false)
     FROM json_to_recordset(%s::json)
          AS new (process uuid, name text, upstream text, is_relay boolean, release text, epoch uuid,
                  version bigint, age_seconds double precision, held integer, instances integer,
-                 started_at timestamptz, heard_at timestamptz)
+                 started_at timestamptz, heard_at timestamptz, is_stopped boolean)
     ORDER BY process
     ON CONFLICT (process) DO UPDATE SET
         name = EXCLUDED.name, upstream = EXCLUDED.upstream, is_relay = EXCLUDED.is_relay,
         release = EXCLUDED.release, epoch = EXCLUDED.epoch, version = EXCLUDED.version,
         age_seconds = EXCLUDED.age_seconds, held = EXCLUDED.held, instances = EXCLUDED.instances,
-        started_at = EXCLUDED.started_at, heard_at = EXCLUDED.heard_at
+        started_at = EXCLUDED.started_at, heard_at = EXCLUDED.heard_at,
+        is_stopped = EXCLUDED.is_stopped
     WHERE EXCLUDED.heard_at > p.heard_at
 """
 
@@ -53,6 +55,7 @@ class ProcessStatus:
     applied_orders: Mapping[str, int] = field(default_factory=dict)
     started_at: datetime
     heard_at: datetime
+    is_stopped: bool = False
 
 
 async def write_statuses(connection: Connection, statuses: Iterable[ProcessStatus]) -> None:

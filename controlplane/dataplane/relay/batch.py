@@ -128,6 +128,7 @@ STATUS: Mapping[str, Field] = {
     "applied_orders": ReportField(parse_order_counts),
     "started_at": ReportField(fields.parse_time, required=True),
     "heard_at": ReportField(fields.parse_time, required=True),
+    "is_stopped": ReportField(check_flag),
 }
 MESSAGE: Mapping[str, Field] = {
     "status": ReportField(check_object, required=True),

@@ -34,3 +34,6 @@ class UpstreamFeed:
 
     async def wait_until_read(self) -> None:
         """Wait for the first bundle, at most 2 s; raise TimeoutError."""
+
+    async def report_stop(self) -> None:
+        """Tell the upstream that this process stops."""

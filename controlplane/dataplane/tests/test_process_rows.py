@@ -42,6 +42,33 @@ def test_running_plane_writes_its_row(idle: Following) -> None:
     assert found.started_at <= found.heard_at
 
 
+def test_row_of_a_plane_that_stops_is_marked_until_it_is_heard_again(idle: Following) -> None:
+    idle.config = replace(idle.config, plane="dp-7")
+    idle.start()
+    wait_until(lambda: load_plane("dp-7") is not None, 12)
+
+    idle.stop()
+
+    stopped = load_plane("dp-7")
+    assert stopped.is_stopped
+    idle.start()
+    running = DataPlane.objects.filter(name="dp-7", is_stopped=False)
+    wait_until(running.exists, 12)
+    assert running.get().pk != stopped.pk
+
+
+def test_plane_stops_within_two_seconds_without_the_database(idle: Following) -> None:
+    idle.start()
+    wait_until(DataPlane.objects.exists, 12)
+    idle.database.freeze()
+    began = time.monotonic()
+
+    idle.stop()
+
+    assert time.monotonic() - began < 2
+    assert not DataPlane.objects.get().is_stopped
+
+
 def test_status_counts_instances_heard_in_the_last_minute(idle: Following) -> None:
     state, identity = idle.state, ProcessIdentity("dp-1")
     clock = Clock()

@@ -31,6 +31,10 @@ def list_open():
     return sorted(Escalation.objects.filter(closed_at=None).values_list("subject", flat=True))
 
 
+def mark_stopped(row):
+    DataPlane.objects.filter(pk=row.pk).update(is_stopped=True)
+
+
 def test_silent_relay_is_announced_once_and_needs_attention(now):
     create_process("dp-1", now)
     create_process("eu-1", now, upstream="dp-1", silent_for=61)
@@ -106,10 +110,17 @@ def test_alarm_stays_open_while_the_relay_starts_again(now):
     assert list_open() == ["fleet:eu-1"]
 
 
-def test_alarm_ends_when_the_process_is_no_longer_listed(now):
+def test_process_that_stopped_cleanly_opens_no_alarm(now):
+    create_process("dp-1", now, silent_for=600, is_stopped=True)
+
+    assert alarms.update_alarms(now) == 0
+
+
+@pytest.mark.parametrize("remove", [DataPlane.delete, mark_stopped])
+def test_alarm_ends_when_the_process_is_no_longer_listed(now, remove):
     row = create_process("eu-1", now, upstream="dp-1", silent_for=90)
     alarms.update_alarms(now)
-    row.delete()
+    remove(row)
 
     assert alarms.update_alarms(now) == 1
 

@@ -110,6 +110,13 @@ def test_other_version_and_release_are_compared_with_the_consoles(browser, now):
     assert f"0.0.1 console: {__version__}" in text
 
 
+def test_process_that_stopped_cleanly_is_left_out(browser, now):
+    create_process("dp-1", now)
+    create_process("dp-2", now, silent_for=90, is_stopped=True)
+
+    assert list_names(show_page(browser)) == ["dp-1"]
+
+
 def test_filters_leave_out_what_doesnt_match(browser, now):
     create_process("dp-1", now)
     create_process("eu-1", now, upstream="dp-2", silent_for=90)
