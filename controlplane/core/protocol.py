@@ -17,11 +17,13 @@ HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
 EMERGENCY_PAGE = "/emergency/"
 EXCHANGE = "/api/v1/emergency/exchange"
+RELAY_ORDERS = "/api/v1/relay/orders"
 RELAY_BATCH = "/api/v1/relay/batch"
 _MAX_BYTES_BY_PATH = {
     "/api/v1/configuration": MAX_CONFIGURATION_BODY_BYTES,
     "/api/v1/configuration/diff": MAX_CONFIGURATION_BODY_BYTES,
     EXCHANGE: MAX_EXCHANGE_BODY_BYTES,
+    RELAY_ORDERS: MAX_EXCHANGE_BODY_BYTES,
     "/api/v1/openslo": MAX_OPENSLO_BODY_BYTES,
     RELAY_BATCH: MAX_RELAY_BODY_BYTES,
     "/api/v1/report": MAX_REPORT_BODY_BYTES,

@@ -1,11 +1,12 @@
 """Configuration of the data plane, read from the process environment."""
 
+import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from controlplane import environment
-from controlplane.core.signatures import PublicKey
+from controlplane.core.signatures import PublicKey, SigningKey
 from controlplane.core.signing_keys import KeyRing, SigningKeyFile
 from controlplane.environment.relay import read_relay_environment, read_token
 
@@ -69,13 +70,15 @@ class RelayConfig(ServingConfig):
     """Configuration of a relay, which follows the first of `upstreams` (base URLs) that answers.
 
     Bundles are accepted if one of `public_keys`, which are by id, has signed them; without any, the
-    keys of the first upstream that answers are used from then on.
+    keys of the first upstream that answers are used from then on. `order_signing_key` signs the
+    emergency orders that the relay accepts.
     """
 
     upstreams: tuple[str, ...]
     token: str = ""
     token_file: Path | None = None
     public_keys: Mapping[str, PublicKey]
+    order_signing_key: SigningKey = field(default_factory=SigningKey.generate)
 
     def read_token(self) -> str:
         """Return the token for the upstream; raise :class:`WrongVariable` if it can't be read.
@@ -83,6 +86,11 @@ class RelayConfig(ServingConfig):
         A file is read again each time, because its content may be replaced.
         """
         return self.token if self.token_file is None else read_token(self.token_file)
+
+
+def derive_signing_key(secret: str) -> SigningKey:
+    """Return the key that signs a relay's emergency orders, derived from its secret."""
+    return SigningKey(hmac.digest(secret.encode(), b"switchgear/relay-order/1", "sha256"))
 
 
 def from_environment() -> Config:
@@ -127,6 +135,7 @@ def relay_from_environment() -> RelayConfig:
         cors_origins=frozenset(origin.encode() for origin in variables.cors_origins),
         plane=variables.plane_name,
         order_keys=(order_key(secret),),
+        order_signing_key=derive_signing_key(secret),
         trusted_proxies=variables.trusted_proxies,
         environment_name=variables.name,
         public_url=variables.public_url,

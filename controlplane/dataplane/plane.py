@@ -25,6 +25,7 @@ from .emergency.order_exchange import OrderExchange
 from .emergency.page.endpoint import EmergencyPage
 from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
+from .relay.orders_endpoint import RelayOrdersEndpoint
 from .relay.receiver import BatchReceiver
 from .relay.upstream_feed import UpstreamFeed
 
@@ -57,6 +58,7 @@ class Plane:
         self.emergency_endpoints = EmergencyEndpoints(self.emergency_orders, self.authorizer)
         self.order_exchange = OrderExchange(self.state, self.emergency_orders)
         self.peers = Peers(self.state, self.emergency_orders, self.order_exchange)
+        self.relay_orders = RelayOrdersEndpoint(self.state, self.order_exchange)
         self.emergency_page = EmergencyPage(self.emergency_orders, self.authorizer)
         self.batch_receiver = BatchReceiver()
         self._tasks: list[asyncio.Task[None]] = []
@@ -97,7 +99,7 @@ class Plane:
 
     def _make_feed(self, config: Config | RelayConfig) -> StateFeed:
         if isinstance(config, RelayConfig):
-            return UpstreamFeed(config, self.state, self.emergency_orders)
+            return UpstreamFeed(config, self.state, self.emergency_orders, self.order_exchange)
         return DatabaseFeed(config, self.state, self.emergency_orders, self.peers)
 
     def _prepare_process(self) -> None:

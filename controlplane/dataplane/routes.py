@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from controlplane.core.errors import DomainError
-from controlplane.core.protocol import EMERGENCY_PAGE, EXCHANGE, RELAY_BATCH
+from controlplane.core.protocol import EMERGENCY_PAGE, EXCHANGE, RELAY_BATCH, RELAY_ORDERS
 from controlplane.dataplane.state import State
 
 from . import handlers
@@ -112,6 +112,9 @@ def build_routes(plane: Plane) -> Routes:
         ),
         RELAY_BATCH: Endpoint(
             ("POST",), plane.batch_receiver.relay_batch, ("relay",), reads_body=True, parameters=()
+        ),
+        RELAY_ORDERS: Endpoint(
+            ("POST",), plane.relay_orders.relay_orders, ("relay",), reads_body=True, parameters=()
         ),
         EXCHANGE: Endpoint(("POST",), plane.peers.emergency_exchange, parameters=()),
         EMERGENCY_PAGE: Endpoint(

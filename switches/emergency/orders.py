@@ -102,6 +102,11 @@ class Order:
         """The switch that the order engages, or the id of the order that it withdraws."""
         return self.switch if self.withdraws is None else str(self.withdraws)
 
+    @property
+    def given_id(self) -> UUID:
+        """The id in the request, which a relay replaces by one of its own."""
+        return self.id if self.relay is None else self.relay.given_id
+
     def may_withdraw(self, order: "Order") -> bool:
         """Return True if this withdrawal can have an effect on `order`, whose id it names.
 

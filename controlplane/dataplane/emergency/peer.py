@@ -54,7 +54,11 @@ class LocalPlane(Protocol):
     def orders(self) -> OrderSet: ...
 
     @property
-    def database_reachable(self) -> bool: ...
+    def news(self) -> object:
+        """An object that is replaced when there are orders that peers may lack."""
+
+    def interval_seconds(self, is_reachable: bool | None) -> float:
+        """Return the time between two exchanges with a peer that answers or not."""
 
     @property
     def exchanges(self) -> Counter[str]:
@@ -197,18 +201,21 @@ class Peer:
 
     async def _pause(self) -> None:
         """Wait until the next exchange is due, or until there are orders to push."""
-        began, seen = self._local.now(), self._local.orders
-        idle_seconds = IDLE_INTERVAL_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311
+        local = self._local
+        began, seen = local.now(), local.news
+        jitter = random.uniform(0.8, 1.0)  # noqa: S311
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ACTIVE_INTERVAL_SECONDS * random.uniform(0.8, 1.0)):  # noqa: S311
+                async with asyncio.timeout(ACTIVE_INTERVAL_SECONDS * jitter):
                     await self._woken.wait()
                     return
-            is_idle = self._local.database_reachable and self.is_reachable
-            is_same = self._local.orders is seen
-            if not ((is_idle and is_same) or self.is_this_process or self.is_older):
-                return
-            if self._local.now() - began >= idle_seconds:
+            interval = IDLE_INTERVAL_SECONDS
+            if not (self.is_this_process or self.is_older):
+                if local.news is not seen:
+                    return
+                interval = local.interval_seconds(self.is_reachable)
+            is_due = local.now() - began >= interval * jitter
+            if is_due or interval <= ACTIVE_INTERVAL_SECONDS:
                 return
 
     def _record_success(self) -> None:

@@ -42,7 +42,7 @@ from .exchange_messages import (
 )
 from .host_lookup import HostLookup
 from .order_exchange import OrderExchange, OrderFormat
-from .peer import Peer
+from .peer import ACTIVE_INTERVAL_SECONDS, IDLE_INTERVAL_SECONDS, Peer
 from .peer_transport import CONNECT_SECONDS, REQUEST_SECONDS, SignedTransport
 from .service import EmergencyOrders
 
@@ -105,8 +105,13 @@ class Peers:
         return self._state.orders
 
     @property
-    def database_reachable(self) -> bool:
-        return self._state.database_reachable
+    def news(self) -> object:
+        return self._state.orders
+
+    def interval_seconds(self, is_reachable: bool | None) -> float:
+        """Return a short interval while the database can't take over the orders."""
+        is_idle = self._state.database_reachable and is_reachable
+        return IDLE_INTERVAL_SECONDS if is_idle else ACTIVE_INTERVAL_SECONDS
 
     @property
     def exchanges(self) -> Counter[str]:

@@ -15,6 +15,7 @@ import structlog
 
 from controlplane.core.errors import Conflict, DomainError, InvalidInput, NotFound, Unavailable
 from controlplane.core.http.parameters import MAX_NAMED, build_unknown_message
+from controlplane.core.signatures import SigningKey
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import ServingConfig
 from controlplane.dataplane.state import State
@@ -28,6 +29,7 @@ from switches.emergency.orders import (
     plan_order,
     plan_withdrawal,
 )
+from switches.emergency.relay_signatures import sign_order
 
 from .batched_serving import BatchedServing
 
@@ -73,6 +75,8 @@ class EmergencyOrders:
         self.share: ShareOrders = _share_with_nobody
         self.count_planes: Callable[[], int] = lambda: 1
         self.on_news: Callable[[], None] = lambda: None
+        self.relay_key: SigningKey | None = None
+        """The key that signs accepted orders; None on a data plane, which is no relay."""
         self._state = state
         self._journal: OrderJournal | None = None
         self._stored: dict[UUID, Order] = {}
@@ -175,12 +179,15 @@ class EmergencyOrders:
 
     async def _answer_request(self, request: Mapping[str, Any], by: Orderer) -> Acceptance:
         order = self._plan_order(request, by)
+        if self.relay_key is not None:
+            order = sign_order(order, self.relay_key)
         orders = self._state.orders
         known = orders.orders.get(order.id)
+        if known is None and self.relay_key is not None:
+            self._refuse_given(order)
         other, accepting = self._accepting.get(order.id, (known, None))
         if other is not None and other.request != order.request:
-            message = f"The id {order.id} was given to another order. Send this one with a new id."
-            raise Conflict(message)
+            raise _make_id_taken(order)
         if known is None and order.withdraws is not None:
             known = orders.withdrawn.get(order.withdraws)
             if known is None and order.withdraws not in orders.unclosed:
@@ -235,12 +242,37 @@ class EmergencyOrders:
 
     def _find_withdrawable(self, order_id: UUID) -> Order:
         orders = self._state.orders
-        order = orders.orders.get(order_id)
+        order = orders.orders.get(order_id) or self._find_given(order_id)
         if order is not None and order.action == ENGAGE:
+            self._require_own(order)
             return order
         if order_id in orders.closed:
             raise _make_taken_over(order_id)
         raise NotFound(f"There is no emergency order {order_id} on this data plane.")
+
+    def _find_given(self, given_id: UUID) -> Order | None:
+        """Return the order that a relay accepted for a request with this id."""
+        orders = self._state.orders.unclosed.values()
+        found = [order for order in orders if order.relay and order.given_id == given_id]
+        return next((order for order in found if self.is_own(order)), next(iter(found), None))
+
+    def _refuse_given(self, order: Order) -> None:
+        """Raise :class:`Conflict` if this relay accepted another order for the same id."""
+        found = self._find_given(order.given_id)
+        if found is not None and self.is_own(found):
+            raise _make_id_taken(order)
+
+    def is_own(self, order: Order) -> bool:
+        """Return True unless this is a relay that did not accept the order."""
+        key = self.relay_key
+        return key is None or (order.relay is not None and order.relay.key == str(key.public))
+
+    def _require_own(self, order: Order) -> None:
+        if not self.is_own(order):
+            raise Conflict(
+                f"The order was given on {order.plane}. A relay can withdraw only orders that were"
+                " given to it: withdraw this one there, or on a data plane."
+            )
 
     def _refuse_ended(self, order: Order, known: Order | None) -> None:
         """Raise :class:`Conflict` if the order's id is that of an order that has ended.
@@ -253,8 +285,8 @@ class EmergencyOrders:
         is_repetition = known is not None and order.at - known.at < REPETITION_WINDOW
         if order.action == ENGAGE and is_ended and not is_repetition:
             raise Conflict(
-                f"The id {order.id} is that of an order that has ended: it was withdrawn, or the"
-                " console has taken it over. Send this one with a new id."
+                f"The id {order.given_id} is that of an order that has ended: it was withdrawn, or"
+                " the console has taken it over. Send this one with a new id."
             )
 
     def _require_room(self, order: Order) -> None:
@@ -289,7 +321,7 @@ class EmergencyOrders:
         why = None if error is None else error.strerror or str(error)
         return (
             f"The order is not {result}: this data plane can't store it on its disk ({why}), and"
-            f" no other one has confirmed it. Send it to another one, with the id {order.id}."
+            f" no other one has confirmed it. Send it to another one, with the id {order.given_id}."
         )
 
     async def _try_store(self, *orders: Order) -> OSError | None:
@@ -323,6 +355,12 @@ class EmergencyOrders:
 
 async def _share_with_nobody(_orders: Sequence[Order]) -> None:
     pass
+
+
+def _make_id_taken(order: Order) -> Conflict:
+    return Conflict(
+        f"The id {order.given_id} was given to another order. Send this one with a new id."
+    )
 
 
 def _make_taken_over(order_id: UUID) -> Conflict:

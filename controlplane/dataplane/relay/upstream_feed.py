@@ -4,21 +4,25 @@ from collections.abc import Coroutine
 from typing import Any
 
 from controlplane.dataplane.config import RelayConfig
+from controlplane.dataplane.emergency.order_exchange import OrderExchange
 from controlplane.dataplane.emergency.service import EmergencyOrders
 from controlplane.dataplane.state import State
 from controlplane.dataplane.sync import disk_watch
 
 from .forwarder import Forwarder
+from .orders import RelayOrders
 from .relay_ledger import RelayLedger
 
 
 class UpstreamFeed:
     """The tasks of a relay, which has no database and no Redis."""
 
-    def __init__(self, config: RelayConfig, state: State, orders: EmergencyOrders) -> None:
+    def __init__(
+        self, config: RelayConfig, state: State, orders: EmergencyOrders, exchange: OrderExchange
+    ) -> None:
         self._config = config
         self._state = state
-        self._orders = orders
+        self._relay_orders = RelayOrders(config, state, orders, exchange)
         self._ledger = RelayLedger(state.wall)
         state.ledger = self._ledger
 
@@ -28,6 +32,7 @@ class UpstreamFeed:
     def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
         return (
             disk_watch.watch_disk(self._config.folder, self._state),
+            *self._relay_orders.tasks(),
             self._ledger.run(self._config),
             Forwarder(self._config, self._state, self._ledger).run(),
         )

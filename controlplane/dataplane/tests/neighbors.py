@@ -5,7 +5,7 @@ import contextlib
 import random
 import socket
 from collections import Counter
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from granian.server.embed import Server
 
 from controlplane.core.egress_guard.name_resolution import Resolve
 from controlplane.dataplane.application import Application
-from controlplane.dataplane.config import Config
+from controlplane.dataplane.config import Config, ServingConfig
 from controlplane.dataplane.emergency.exchange import exchange_orders
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.storage.order_journal import order_key
@@ -78,6 +78,11 @@ class Neighbor:
         wait_until(self._answers, 10)
 
     async def _start(self, config: Config) -> None:
+        work = exchange_orders(config, self.plane.peers, self.plane.emergency_orders)
+        await self.serve(config, work)
+
+    async def serve(self, config: ServingConfig, work: Sequence[Coroutine[Any, Any, None]]) -> None:
+        """Serve requests, and do `work` meanwhile."""
         orders = self.plane.emergency_orders
         orders.configure(config)
         await orders.load()
@@ -90,7 +95,6 @@ class Neighbor:
             websockets=False,
         )
         loop = asyncio.get_running_loop()
-        work: list[Coroutine[Any, Any, None]] = [*exchange_orders(config, self.plane.peers, orders)]
         self.tasks = [loop.create_task(each) for each in work]
         self.tasks.append(loop.create_task(self._server.serve()))
 
