@@ -228,6 +228,7 @@ def test_the_chart_has_no_finding(helm):
         ("image.tag=latest", "tag"),
         ("image.digest=sha256:abc", "digest"),
         ("config.SECRET_KEY=x", "SECRET_KEY"),
+        ("config.SNAPSHOT_SIGNING_KEY=x", "SNAPSHOT_SIGNING_KEY"),
         ("networkPolicy.egress.databasePorts={0}", "databasePorts"),
     ],
 )

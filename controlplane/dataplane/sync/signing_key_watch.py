@@ -35,6 +35,8 @@ class SigningKeyWatch:
         self._ring = config.signing_keys
         self._identity: tuple[int, ...] | None = None
         self._installed: KeyRing | None = None
+        if self._file is not None and config.data_planes:
+            log.warning("signing_keys.not_shared", set="SNAPSHOT_SIGNING_KEY")
 
     async def run(self) -> None:
         while self._file is not None:

@@ -25,7 +25,7 @@ OTHER_KEY = (
 class Command(ShellCommand):
     help = (
         "Create, check or restore a backup (see docs/restore.md). A backup never contains"
-        " SECRET_KEY."
+        " SECRET_KEY or the key that signs snapshots."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -67,7 +67,8 @@ class Command(ShellCommand):
             )
         self._show(manifest)
         self.stderr.write(
-            "The backup does not contain SECRET_KEY. Store the key in another place than this file."
+            "The backup contains neither SECRET_KEY nor the key that signs snapshots. Store both in"
+            " another place than this file."
         )
 
     def _check(self, path: Path) -> None:
