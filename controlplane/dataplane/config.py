@@ -71,7 +71,8 @@ class RelayConfig(ServingConfig):
 
     Bundles are accepted if one of `public_keys`, which are by id, has signed them; without any, the
     keys of the first upstream that answers are used from then on. `order_signing_key` signs the
-    emergency orders that the relay accepts.
+    emergency orders that the relay accepts. `relays` are the base URLs of relays with the same
+    token, which exchange orders with this one.
     """
 
     upstreams: tuple[str, ...]
@@ -79,6 +80,7 @@ class RelayConfig(ServingConfig):
     token_file: Path | None = None
     public_keys: Mapping[str, PublicKey]
     order_signing_key: SigningKey = field(default_factory=SigningKey.generate)
+    relays: tuple[str, ...] = ()
 
     def read_token(self) -> str:
         """Return the token for the upstream; raise :class:`WrongVariable` if it can't be read.
@@ -136,6 +138,7 @@ def relay_from_environment() -> RelayConfig:
         plane=variables.plane_name,
         order_keys=(order_key(secret),),
         order_signing_key=derive_signing_key(secret),
+        relays=variables.relays,
         trusted_proxies=variables.trusted_proxies,
         environment_name=variables.name,
         public_url=variables.public_url,

@@ -25,6 +25,7 @@ from .emergency.order_exchange import OrderExchange
 from .emergency.page.endpoint import EmergencyPage
 from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
+from .relay.orders import RelayOrders
 from .relay.orders_endpoint import RelayOrdersEndpoint
 from .relay.receiver import BatchReceiver
 from .relay.upstream_feed import UpstreamFeed
@@ -99,7 +100,10 @@ class Plane:
 
     def _make_feed(self, config: Config | RelayConfig) -> StateFeed:
         if isinstance(config, RelayConfig):
-            return UpstreamFeed(config, self.state, self.emergency_orders, self.order_exchange)
+            relay_orders = RelayOrders(
+                config, self.state, self.emergency_orders, self.order_exchange, self.peers
+            )
+            return UpstreamFeed(config, self.state, relay_orders)
         return DatabaseFeed(config, self.state, self.emergency_orders, self.peers)
 
     def _prepare_process(self) -> None:

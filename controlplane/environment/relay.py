@@ -13,6 +13,7 @@ UPSTREAM = "SWITCHGEAR_UPSTREAM"
 TOKEN = "SWITCHGEAR_TOKEN"  # noqa: S105 - a variable's name
 TOKEN_FILE = "SWITCHGEAR_TOKEN_FILE"  # noqa: S105 - a variable's name
 PUBLIC_KEY = "SWITCHGEAR_PUBLIC_KEY"
+RELAYS = "DATA_PLANES"
 MAX_TOKEN_LENGTH = 1000
 
 
@@ -30,6 +31,7 @@ class RelayEnvironment:
     most_held: int
     cors_origins: tuple[str, ...]
     trusted_proxies: tuple[str, ...]
+    relays: tuple[str, ...]
     public_url: str
     time_zone: str
 
@@ -59,6 +61,7 @@ def read_relay_environment(variables: Mapping[str, str] = os.environ) -> RelayEn
         most_held=env.read_number(variables, "MAX_HELD", default=8000, low=0, high=1_000_000),
         cors_origins=env.read_origins(variables, "CORS_ORIGINS"),
         trusted_proxies=env.read_networks(variables, "TRUSTED_PROXIES"),
+        relays=env.read_base_urls(variables, RELAYS),
         public_url=env.read_public_url(variables),
         time_zone=env.read_time_zone(variables),
     )

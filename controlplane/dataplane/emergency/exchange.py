@@ -18,7 +18,7 @@ def exchange_orders(
     """Share accepted orders from now on, and return the tasks that exchange orders."""
     if not config.order_keys:
         return ()
-    peers.configure(config)
+    peers.configure(config.plane, config.order_keys, config.data_planes)
     channel = RedisChannel(config.redis_url, config.order_keys[0], peers.receive)
 
     async def share(accepted: Sequence[Order]) -> None:

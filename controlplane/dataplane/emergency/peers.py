@@ -19,7 +19,6 @@ import structlog
 from controlplane.core.degradation_levels import DEGRADED, Cause
 from controlplane.core.egress_guard.name_resolution import Resolve, resolve
 from controlplane.core.errors import DomainError, Unauthenticated, Unavailable
-from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import JSON
 from controlplane.dataplane.serving.call import Call, drain_body
@@ -95,10 +94,11 @@ class Peers:
         """Monotonic time of the last request of other data planes, by name."""
         self._permits = asyncio.Semaphore(MAX_EXCHANGES)
 
-    def configure(self, config: Config) -> None:
-        self.plane = config.plane
-        self.keys = peer_keys(config.order_keys)
-        self._urls = config.data_planes
+    def configure(self, plane: str, order_keys: Iterable[bytes], urls: Sequence[str]) -> None:
+        """Take part as the data plane `plane`, with those at `urls` that share `order_keys`."""
+        self.plane = plane
+        self.keys = peer_keys(order_keys)
+        self._urls = urls
 
     @property
     def orders(self) -> OrderSet:

@@ -2,6 +2,8 @@
 
 Orders of others come with the upstream's stream (:meth:`RelayOrders.receive_event`). Those that
 this relay has accepted are sent to all upstreams at once, and every second until one has them.
+Relays of one region exchange orders as data planes do, so that one can be cut off together with
+the others; their messages are signed with a key derived from the token that they share.
 """
 
 import asyncio
@@ -22,10 +24,11 @@ from controlplane.dataplane.emergency.peer import (
     IDLE_INTERVAL_SECONDS,
     Peer,
 )
-from controlplane.dataplane.emergency.peers import PUSH_SECONDS
+from controlplane.dataplane.emergency.peers import PUSH_SECONDS, Peers
 from controlplane.dataplane.emergency.service import EmergencyOrders
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.state import State
+from controlplane.dataplane.storage.order_journal import order_key
 from switches.emergency.orders import Order
 
 from .order_format import read_order
@@ -38,10 +41,15 @@ log = structlog.get_logger(__name__)
 
 
 class RelayOrders:
-    """Exchange of orders between a relay and its upstreams."""
+    """Exchange of orders between a relay, its upstreams, and its `peers`."""
 
     def __init__(
-        self, config: RelayConfig, state: State, service: EmergencyOrders, exchange: OrderExchange
+        self,
+        config: RelayConfig,
+        state: State,
+        service: EmergencyOrders,
+        exchange: OrderExchange,
+        peers: Peers,
     ) -> None:
         self.plane = config.plane
         self.process = exchange.process
@@ -49,6 +57,7 @@ class RelayOrders:
         self._state = state
         self._service = service
         self._exchange = exchange
+        self._peers = peers
         self._upstreams: list[Peer] = []
         self._seen: OrderSet | None = None
         self._confirmed: set[UUID] = set()
@@ -57,11 +66,17 @@ class RelayOrders:
         """Orders of relays that no upstream is known to have."""
 
     def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
-        """Sign and share accepted orders from now on, and return the tasks to run."""
-        service = self._service
-        service.relay_key = self._config.order_signing_key
+        """Sign and share accepted orders from now on, and return the tasks to run.
+
+        Raise :class:`WrongVariable` if the token can't be read.
+        """
+        service, config = self._service, self._config
+        service.relay_key = config.order_signing_key
         service.share, service.count_planes = self.push, self.count_planes
-        return self.run(), watch_folder(service)
+        if config.relays:
+            keys = [order_key(config.read_token())]
+            self._peers.configure(config.plane, keys, config.relays)
+        return self.run(), self._peers.run(), watch_folder(service)
 
     @property
     def orders(self) -> OrderSet:
@@ -99,16 +114,18 @@ class RelayOrders:
         self._service.record_holder(plane, ids)
 
     def count_planes(self) -> int:
-        """Return the number of this relay and its upstreams; those of one name count once."""
-        names = {upstream.plane for upstream in self._upstreams if upstream.plane}
-        unnamed = sum(not upstream.plane for upstream in self._upstreams)
-        return len({self.plane, *names}) + unnamed
+        """Return the number of upstreams and relays here; those of one name count once."""
+        others = [*self._upstreams, *self._peers.others()]
+        names = {other.plane for other in others if other.plane}
+        return len({self.plane, *names}) + sum(not other.plane for other in others)
 
     async def push(self, orders: Sequence[Order]) -> None:
-        """Send accepted orders to all upstreams, and wait for at most a second."""
+        """Send accepted orders to all upstreams and peers, and wait for at most a second."""
         sent = [each for upstream in self._upstreams for each in upstream.push(orders)]
-        if sent:
-            await asyncio.wait(sent, timeout=PUSH_SECONDS)
+        await asyncio.gather(
+            self._peers.push(orders),
+            *([asyncio.wait(sent, timeout=PUSH_SECONDS)] if sent else []),
+        )
 
     async def receive(self, texts: Iterable[str], plane: str) -> list[Order]:
         """Verify, store and serve orders from an upstream; return those that are valid."""

@@ -4,8 +4,6 @@ from collections.abc import Coroutine
 from typing import Any
 
 from controlplane.dataplane.config import RelayConfig
-from controlplane.dataplane.emergency.order_exchange import OrderExchange
-from controlplane.dataplane.emergency.service import EmergencyOrders
 from controlplane.dataplane.state import State
 from controlplane.dataplane.sync import disk_watch
 
@@ -17,12 +15,10 @@ from .relay_ledger import RelayLedger
 class UpstreamFeed:
     """The tasks of a relay, which has no database and no Redis."""
 
-    def __init__(
-        self, config: RelayConfig, state: State, orders: EmergencyOrders, exchange: OrderExchange
-    ) -> None:
+    def __init__(self, config: RelayConfig, state: State, relay_orders: RelayOrders) -> None:
         self._config = config
         self._state = state
-        self._relay_orders = RelayOrders(config, state, orders, exchange)
+        self._relay_orders = relay_orders
         self._ledger = RelayLedger(state.wall)
         state.ledger = self._ledger
 

@@ -32,12 +32,13 @@ class RelayNeighbor(Neighbor):
         self.token = RELAY
         self.relay_orders: RelayOrders | None = None
 
-    def start_relay(self) -> None:
+    def start_relay(self, *relays: str) -> None:
+        """Serve requests; `relays` are the URLs of those that exchange orders with this one."""
         permit(self)
-        self.loop.run(self._start_relay())
+        self.loop.run(self._start_relay(relays))
         wait_until(self._answers, 10)
 
-    async def _start_relay(self) -> None:
+    async def _start_relay(self, relays: tuple[str, ...]) -> None:
         made = self.plane
         config = RelayConfig(
             upstreams=(f"http://127.0.0.1:{self.line.port}",),
@@ -47,8 +48,11 @@ class RelayNeighbor(Neighbor):
             plane=self.name,
             order_keys=(order_key(self.secret),),
             order_signing_key=derive_signing_key(self.secret),
+            relays=relays,
         )
-        relay_orders = RelayOrders(config, made.state, made.emergency_orders, made.order_exchange)
+        relay_orders = RelayOrders(
+            config, made.state, made.emergency_orders, made.order_exchange, made.peers
+        )
         self.relay_orders = relay_orders
         await self.serve(config, relay_orders.tasks())
 

@@ -45,7 +45,7 @@ def make_plane(folder: Path) -> Plane:
         order_keys=(KEYS.order,),
     )
     made.emergency_orders.configure(config)
-    made.peers.configure(config)
+    made.peers.configure(config.plane, config.order_keys, ())
     return made
 
 

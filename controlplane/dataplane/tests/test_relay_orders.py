@@ -10,7 +10,7 @@ from controlplane.dataplane.storage.order_journal import OrderJournal, order_key
 from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.neighbors import ORDERS
 from controlplane.dataplane.tests.order_relays import RelayNeighbor, region, withdraw
-from controlplane.dataplane.tests.served import copy
+from controlplane.dataplane.tests.served import copy, plane
 
 
 def test_an_order_at_a_relay_reaches_its_upstream_before_the_answer(tmp_path: Path) -> None:
@@ -163,3 +163,36 @@ def test_the_list_of_orders_names_the_relay_and_its_upstream(tmp_path: Path) -> 
         made.eu.order()
         wait_until(lambda: made.eu.holders() == {"dp-1", "eu-1"}, 6)
         assert orjson.loads(made.eu.post(ORDERS, {}).content)["status"] == 400
+
+
+def test_two_relays_that_are_cut_off_together_exchange_orders(tmp_path: Path) -> None:
+    with region(tmp_path) as made:
+        for relay in (made.eu, made.us):
+            relay.stop()
+            relay.plane = plane()
+        for relay, other in ((made.eu, made.us), (made.us, made.eu)):
+            relay.start_relay(relay.url, other.url)
+            relay.line.cut()
+        wait_until(lambda: made.eu.statuses() == {"reachable": 1} == made.us.statuses(), 8)
+
+        response = made.eu.order()
+
+        assert response.json()["accepted_by"] == ["eu-1", "us-1"]
+        assert made.us.serves()
+        made.us.line.mend()  # The other one is still cut off.
+        wait_until(made.plane.serves, 6)
+
+
+def test_relays_with_different_tokens_exchange_nothing(tmp_path: Path) -> None:
+    with region(tmp_path) as made:
+        for relay in (made.eu, made.us):
+            relay.stop()
+            relay.plane = plane()
+        made.us.token = "sg_relay00002_another-secret"
+        for relay, other in ((made.eu, made.us), (made.us, made.eu)):
+            relay.start_relay(relay.url, other.url)
+        wait_until(lambda: made.eu.statuses() == {"unreachable": 1}, 8)
+
+        made.eu.order()
+
+        assert not made.us.plane.state.orders.orders
