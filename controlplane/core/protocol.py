@@ -18,6 +18,7 @@ LETTERS = "/api/v1/dlq/"
 EMERGENCY_PAGE = "/emergency/"
 EXCHANGE = "/api/v1/emergency/exchange"
 RELAY_ORDERS = "/api/v1/relay/orders"
+RELAY_STREAM = "/api/v1/relay/stream"
 RELAY_BATCH = "/api/v1/relay/batch"
 _MAX_BYTES_BY_PATH = {
     "/api/v1/configuration": MAX_CONFIGURATION_BODY_BYTES,

@@ -132,6 +132,7 @@ class StateCollector:
             ),
             ("confirmed", "0 while only the copy on disk is served.", state.heard_database),
             ("held", "Long polls and streams open in this process.", len(state.listeners)),
+            ("relays", "Relays that follow this process.", state.relay_streams),
             ("held_most", "Maximum number of open long polls and streams.", state.listeners.most),
         ):
             yield make_gauge(f"switchgear_dataplane_{name}", says, value)

@@ -67,6 +67,14 @@ _LAST_EVENT = _parameter(
     "The id of the last event received; the current version is not sent again.",
 )
 
+_RELAY_NAME = _parameter("header", "Switchgear-Relay", "The name of the relay.")
+_RELAY_PARTS = _parameter(
+    "header",
+    "Switchgear-Bundle",
+    "The parts that the relay has, as `<part>=<SHA-256 in hexadecimal>`, separated by commas. Of "
+    "parts that the data plane still knows, only the differences are sent.",
+)
+
 _REPORT_SCHEMAS: Mapping[Any, dict[str, Any]] = {
     report_fields.check_service: _TEXT,
     report_fields.check_part: _TEXT,
@@ -379,6 +387,21 @@ def _build_paths() -> dict[str, Any]:
             _LAST_EVENT,
         ),
         "/api/v1/emergency/orders": _build_order_path(),
+        "/api/v1/relay/stream": _make_path(
+            "get",
+            "relay_stream",
+            "Server-sent events for relays (scope relay): all that a data plane holds, signed, and "
+            "then each change; emergency orders; and every 2 seconds a confirmation. 503 without a "
+            "signing key.",
+            _response(
+                "Events named `bundle` (the signed manifest, and what changed of each part), "
+                "`orders` (all emergency orders that are not closed) and `confirm` (ages in "
+                "seconds, and what the data plane reaches).",
+                _TEXT,
+                "text/event-stream",
+            ),
+            *(_RELAY_NAME, _RELAY_PARTS),
+        ),
     }
 
 

@@ -28,6 +28,8 @@ from .emergency.service import EmergencyOrders
 from .relay.orders import RelayOrders
 from .relay.orders_endpoint import RelayOrdersEndpoint
 from .relay.receiver import BatchReceiver
+from .relay.source import StateSource
+from .relay.stream import RelayStreams
 from .relay.upstream_feed import UpstreamFeed
 
 log = structlog.get_logger(__name__)
@@ -62,6 +64,7 @@ class Plane:
         self.relay_orders = RelayOrdersEndpoint(self.state, self.order_exchange)
         self.emergency_page = EmergencyPage(self.emergency_orders, self.authorizer)
         self.batch_receiver = BatchReceiver()
+        self.relay_streams = RelayStreams(self.state, StateSource(self.state))
         self._tasks: list[asyncio.Task[None]] = []
         self._feed: StateFeed | None = None
 

@@ -4,12 +4,19 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 from controlplane.core.errors import DomainError
-from controlplane.core.protocol import EMERGENCY_PAGE, EXCHANGE, RELAY_BATCH, RELAY_ORDERS
+from controlplane.core.protocol import (
+    EMERGENCY_PAGE,
+    EXCHANGE,
+    RELAY_BATCH,
+    RELAY_ORDERS,
+    RELAY_STREAM,
+)
 from controlplane.dataplane.state import State
 
 from . import handlers
 from .emergency import order_list
 from .plane import Plane
+from .relay import stream
 from .serving import held_requests, ofrep, responses
 from .serving.call import Call
 from .serving.responses import Response
@@ -115,6 +122,9 @@ def build_routes(plane: Plane) -> Routes:
         ),
         RELAY_ORDERS: Endpoint(
             ("POST",), plane.relay_orders.relay_orders, ("relay",), reads_body=True, parameters=()
+        ),
+        RELAY_STREAM: Endpoint(
+            ("GET",), plane.relay_streams.relay_stream, (stream.SCOPE,), parameters=()
         ),
         EXCHANGE: Endpoint(("POST",), plane.peers.emergency_exchange, parameters=()),
         EMERGENCY_PAGE: Endpoint(

@@ -29,7 +29,7 @@ from .ingest.presence_buffer import PROPAGATION_SECONDS
 from .ingest.rate_limiter import ReportRateLimiter
 from .memory.compression import Header
 from .memory.credentials import CodeTable, TokenTable
-from .memory.listeners import CONFIG, SNAPSHOT, Listeners
+from .memory.listeners import CONFIG, RELAY, SNAPSHOT, Listeners
 from .memory.merged_copy import merge_orders
 from .memory.order_set import ClosedOrders, OrderSet
 from .memory.policies import Policies
@@ -126,6 +126,10 @@ class State:
         """Origins whose pages may evaluate switches."""
         self.changed = asyncio.Event()
         """Set whenever snapshot, tokens or known switches were replaced."""
+        self.bundle_changes = 0
+        """Number of changes of what relays get."""
+        self.relay_streams = 0
+        """Number of relays that follow this process."""
         self.config_changed = asyncio.Event()
         """Set whenever policies or causes were replaced."""
         self._monotonic = monotonic
@@ -153,6 +157,10 @@ class State:
         local clock can't end an engagement.
         """
         return self.wall() if self._has_clock else BEFORE_ALL
+
+    def clock_seconds(self) -> float | None:
+        """Return UNIX seconds by the database's clock; None until that is known."""
+        return self.unix() if self._has_clock else None
 
     def time_headers(self) -> tuple[Header, ...]:
         """Return the headers `Date` and `Switchgear-Time` by the database's clock.
@@ -286,8 +294,9 @@ class State:
         self.signing_keys, self.public_keys = signing_keys, public_keys
         if self.published is not None:
             self.published = self._sign(self.published)
-            # Clients have the content already: nobody is notified.
+            # Clients have the content already: only relays are notified.
             self.copy = merge_orders(self.published, self.orders, self.wall(), self.copy)
+        self._note_bundle_change()
 
     def list_closed(self, closed: ClosedOrders) -> OrderIds:
         """Return the ids of orders no longer in force, for a copy that was read with `closed`."""
@@ -321,6 +330,11 @@ class State:
         self.copy = merge_orders(self.published, self.orders, self.wall(), self.copy)
         self.served_orders.append(self.orders.hash)
         self.listeners.notify(len(self.copy.body), topic=SNAPSHOT)
+        self._note_bundle_change()
+
+    def _note_bundle_change(self) -> None:
+        self.bundle_changes += 1
+        self.listeners.notify(topic=RELAY)
 
     def install_tokens(
         self, revision: int, tokens: TokenTable, codes: CodeTable = MappingProxyType({})
@@ -329,6 +343,7 @@ class State:
         self.tokens = tokens
         self.codes = codes
         self.changed.set()
+        self.bundle_changes += 1
         self.listeners.notify()
 
     def install_known(self, registrations: int, known: frozenset[str]) -> None:
@@ -336,6 +351,7 @@ class State:
         self.known = known
         self.changed.set()
         self.listeners.notify(topic=SNAPSHOT)
+        self._note_bundle_change()
 
     def add_checked(self, switches: Iterable[str]) -> None:
         """Remember switches of which an instance reported checks, to suggest them to people."""
@@ -347,11 +363,13 @@ class State:
         self.degradation = revision
         self.causes = causes
         self.config_changed.set()
+        self._note_bundle_change()
 
     def install_policies(self, policies: Policies) -> None:
         self.policies = policies
         self.config_changed.set()
         self.listeners.notify(topic=CONFIG)
+        self._note_bundle_change()
 
     def confirm(self, at: float) -> None:
         """Record that the database confirmed the snapshot at `at` (monotonic)."""

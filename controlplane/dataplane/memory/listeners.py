@@ -23,6 +23,7 @@ STUCK_SECONDS = 20.0
 SWEEP_SECONDS = 2.0
 SNAPSHOT = "snapshot"
 CONFIG = "config"
+RELAY = "relay"
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -142,9 +143,10 @@ class Listeners:
         Each will send about `bytes_each` bytes. Must be called on the event loop if any request is
         held.
         """
-        fitting = max(MIN_AT_ONCE, BYTES_AT_ONCE // max(1, bytes_each))
-        self._at_once = min(WOKEN_AT_ONCE, fitting)
+        fitting = min(WOKEN_AT_ONCE, max(MIN_AT_ONCE, BYTES_AT_ONCE // max(1, bytes_each)))
         idle = not self._to_wake
+        # Those who are still to be woken may send more each than those who join them.
+        self._at_once = fitting if idle else min(fitting, self._at_once)
         self._to_wake.update(
             (one, None) for one in self._open if topic is None or one.topic == topic
         )

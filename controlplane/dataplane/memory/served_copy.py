@@ -171,7 +171,11 @@ class Copy:
 def _render_event(event_id: bytes, body: bytes, signature: str) -> tuple[bytes, ...]:
     """Return the event that streams send, in chunks."""
     signed = f"signature: {signature}\n".encode() if signature else b""
-    event = b"id: %b\nevent: snapshot\n%bdata: %b\n\n" % (event_id, signed, body)
+    return split_event(b"id: %b\nevent: snapshot\n%bdata: %b\n\n" % (event_id, signed, body))
+
+
+def split_event(event: bytes) -> tuple[bytes, ...]:
+    """Return an event in the chunks in which streams send it."""
     starts = range(0, len(event), MAX_CHUNK_BYTES)
     return tuple(event[start : start + MAX_CHUNK_BYTES] for start in starts)
 

@@ -36,15 +36,10 @@ _FIRST_ELEMENT = b'"switches":['
 Values = Mapping[str, bytes]
 
 
-def collect(
-    state: State,
-    before: Bundle | None,
-    keys: Iterable[Mapping[str, Any]] = (),
-    snapshot_signature: str = "",
-) -> Bundle | None:
+def collect(state: State, before: Bundle | None) -> Bundle | None:
     """Return the bundle of `state`; None until snapshot and tokens are loaded.
 
-    `before` is the last one, whose unchanged parts are reused. `keys` are the public keys.
+    `before` is the last one, whose unchanged parts are reused.
     """
     copy, tokens = state.published, state.tokens
     if copy is None or tokens is None:
@@ -66,7 +61,7 @@ def collect(
     }
     head = BundleHead(
         publication=copy.publication,
-        snapshot_signature=snapshot_signature,
+        snapshot_signature=copy.signature,
         is_kept=copy.is_kept,
         revision=state.revision,
         registrations=state.registrations,
@@ -74,7 +69,7 @@ def collect(
         policies_at=None if policies is None else policies.changed_at,
         degradation=state.degradation,
         left_epochs=state.left_epochs,
-        keys=tuple(keys),
+        keys=tuple(state.public_keys),
     )
     parts = {
         name: _reuse_part(name, before, source) or _build_part(name, before, build(*source))

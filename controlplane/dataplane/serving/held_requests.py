@@ -113,16 +113,16 @@ async def hold_until_changed(
 
 
 async def stream_events(
-    state: State, call: Call, caller: HeldCaller, next_event: NextEvent
+    state: State, call: Call, caller: HeldCaller, next_event: NextEvent, topic: str = SNAPSHOT
 ) -> None:
     """Send events, and a comment after each quiet period, until one side ends the stream.
 
-    `next_event` returns the chunks of the next event, or nothing. Clients get a random reconnection
-    time, so that they don't all return at once after a restart. Raises :class:`Unavailable` if too
-    many requests are held.
+    `next_event` returns the chunks of the next event, or nothing; a change of `topic` wakes the
+    stream. Clients get a random reconnection time, so that they don't all return at once after a
+    restart. Raises :class:`Unavailable` if too many requests are held.
     """
     call.held = True
-    listener = state.listeners.enter(holder=_holder(call))
+    listener = state.listeners.enter(topic, _holder(call))
     try:
         listener.watch(call.receive)
         await call.start_response(200, STREAM_HEADERS)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from controlplane.core.signatures import SigningKey, sign
+from controlplane.core.signatures import SigningKey, sign, verify
 from controlplane.dataplane.memory.credentials import CodeHash
 from controlplane.dataplane.memory.order_set import ClosedOrder, OrderSet
 from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
@@ -78,6 +78,7 @@ class Plane:
 
     def __init__(self) -> None:
         self.state = State()
+        self.state.install_keys([KEY], ())
         self.epochs = [EPOCH, THIRD_EPOCH, OTHER_EPOCH]
         self.last: SignedBundle | None = None
         self.publish([])
@@ -168,6 +169,8 @@ def assert_equal(received: ReceivedBundle, state: State) -> None:
     assert contents.snapshot.elements == published.elements
     assert contents.snapshot.orders == published.orders
     assert received.head.publication == published.publication
+    assert received.head.snapshot_signature == published.signature
+    assert verify(published.signature, contents.snapshot.body, KEYS)
     drills = published.drill_snapshot
     assert (contents.drills is None) == (drills is None)
     if contents.drills is not None and drills is not None:

@@ -46,6 +46,18 @@ def test_large_documents_wake_fewer_at_once_and_all_in_the_end(
     assert woken_in_the_first_turn(bytes_each, held) == woken
 
 
+def test_a_small_event_does_not_hasten_those_who_still_wait_for_a_large_one() -> None:
+    async def run() -> int:
+        listeners = Listeners()
+        those = [listeners.enter() for _ in range(3000)]
+        listeners.notify(512 * 1024)
+        listeners.notify(topic=CONFIG)
+        await asyncio.sleep(0)
+        return sum(_is_woken(one) for one in those)
+
+    assert asyncio.run(run()) == 2 * 128
+
+
 def test_a_change_wakes_those_who_hear_of_it_and_no_others() -> None:
     async def run() -> tuple[list[bool], list[bool]]:
         listeners = Listeners()

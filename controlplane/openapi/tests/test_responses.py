@@ -68,6 +68,7 @@ DATA_PLANE_ONLY = {
     "/api/v1/report",
     "/api/v1/emergency/orders",
     "/api/v1/keys",
+    "/api/v1/relay/stream",
     "/ofrep/v1/evaluate/flags",
     "/ofrep/v1/evaluate/flags/{key}",
     "/ofrep/v1/events",

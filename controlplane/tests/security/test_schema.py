@@ -28,7 +28,13 @@ EXAMPLES, MANY_EXAMPLES = 2, 10
 """Number of good requests of each operation: half by a browser, half by a program."""
 # Served by the data plane alone, which is asked below.
 PLANE = {"key": ["segment:finance"]}
-NOT_DJANGO = ("/ofrep/", "/api/v1/report", "/api/v1/config", "/api/v1/snapshot/stream")
+NOT_DJANGO = (
+    "/ofrep/",
+    "/api/v1/report",
+    "/api/v1/config",
+    "/api/v1/snapshot/stream",
+    "/api/v1/relay/stream",
+)
 
 
 @pytest.fixture(scope="module")
