@@ -11,6 +11,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from controlplane import assets, environment, logs
 
+from .core.environment_variables import origin_of
 from .core.protocol import MAX_BODY_BYTES
 
 ENV = environment.read_environment()
@@ -206,6 +207,8 @@ PASSWORD_RESET_TIMEOUT = 3600  # Seconds.
 
 SESSION_ENGINE = "controlplane.accounts.people.session_store"
 SESSION_COOKIE_AGE = ENV.entry.session_minutes * 60
+# A load balancer may send each process's own address as `Host`.
+CSRF_TRUSTED_ORIGINS = [origin_of(ENV.public_url)] if ENV.public_url else []
 CSRF_FAILURE_VIEW = "controlplane.core.http.pages.csrf_failed"
 # Django's defaults hold for cookies (HttpOnly, SameSite=Lax), frames, referrers and sniffing.
 if ENV.https_only:
@@ -219,7 +222,7 @@ if ENV.https_only:
     SECURE_HSTS_SECONDS = 31_536_000
     SECURE_HSTS_INCLUDE_SUBDOMAINS = True
     SECURE_HSTS_PRELOAD = True
-    CSRF_TRUSTED_ORIGINS = [f"https://{host.replace('*', '')}" for host in ALLOWED_HOSTS]
+    CSRF_TRUSTED_ORIGINS += [f"https://{host.replace('*', '')}" for host in ALLOWED_HOSTS]
 
 CONTENT_SECURITY_POLICY = {
     "DIRECTIVES": {

@@ -89,6 +89,12 @@ def _parse_origin(text: str, name: str) -> str:
     parts = urlsplit(check_url(text.lower().rstrip("/"), name, {"http", "https"}))
     if parts.path or parts.query or parts.fragment or "@" in parts.netloc or "*" in parts.netloc:
         raise WrongVariable(name, f"{text!r} is not an origin such as https://shop.example.org")
+    return origin_of(text)
+
+
+def origin_of(url: str) -> str:
+    """Return the origin of an HTTP URL, as browsers send it."""
+    parts = urlsplit(url.lower())
     return f"{parts.scheme}://{parts.netloc.removesuffix(DEFAULT_PORTS[parts.scheme])}"
 
 

@@ -132,8 +132,7 @@ class LiveConsumer(AsyncConsumer):  # type: ignore[misc]
         key = session_key_of(headers, settings.SESSION_COOKIE_NAME)
         if key is None:
             raise Unauthenticated("Sign in first, or send `Authorization: Bearer sg_…`.")
-        own = [settings.PUBLIC_URL] if settings.PUBLIC_URL else []
-        origins = [*settings.CSRF_TRUSTED_ORIGINS, *own]
+        origins = settings.CSRF_TRUSTED_ORIGINS
         if not is_own_page(headers, origins, https_only=bool(settings.SESSION_COOKIE_SECURE)):
             raise Forbidden(
                 "Only pages of this console, or clients with a token, can open a WebSocket."
