@@ -11,7 +11,15 @@ import yaml
 ROOT = Path(__file__).resolve().parents[2]
 DEPLOY = ROOT / "deploy"
 BASE = DEPLOY / "kubernetes" / "base"
-OVERLAYS = sorted(path.parent for path in DEPLOY.glob("kubernetes/overlays/*/kustomization.yaml"))
+RELAYS = DEPLOY / "kubernetes" / "relays"
+REGION = DEPLOY / "kubernetes" / "overlays" / "region"
+"""The overlay of a region that has relays alone."""
+OVERLAYS = sorted(
+    path.parent
+    for path in DEPLOY.glob("kubernetes/overlays/*/kustomization.yaml")
+    if path.parent != REGION
+)
+"""The overlays of whole installations."""
 
 
 def documents(path: Path) -> list[dict[str, Any]]:

@@ -56,6 +56,16 @@ MINIMAL: dict[str, Any] = {
     "migrate": {"enabled": False},
 }
 
+REGION = {
+    "relay": {"enabled": True, "region": "eu-west"},
+    "config": {
+        "ENVIRONMENT_NAME": "production",
+        "SWITCHGEAR_UPSTREAM": "https://switchgear-data.example",
+        "PUBLIC_URL": "https://switchgear.example",
+    },
+    "image": {"repository": "registry.example/switchgear"},
+}
+
 Document = dict[str, Any]
 Done = subprocess.CompletedProcess[str]
 
@@ -157,6 +167,47 @@ def test_values_like_the_production_overlay_give_its_objects(helm, tmp_path):
     assert job == ours_job
 
 
+def test_values_of_a_region_give_the_objects_of_its_overlay(helm, tmp_path):
+    overlay = rendered(DEPLOY / "kubernetes" / "overlays" / "region")
+    ours = by_name([each for each in overlay if each["kind"] not in {"Namespace", "ConfigMap"}])
+    (settings,) = (each for each in overlay if each["kind"] == "ConfigMap")
+    only = container(ours["StatefulSet", "relay"])
+    only["envFrom"][0]["configMapRef"]["name"] = "switchgear"  # kustomize adds a hash.
+    only["env"][0]["valueFrom"]["configMapKeyRef"]["name"] = "switchgear"
+
+    found = by_name(render(helm, tmp_path, REGION))
+
+    assert found.pop(("ConfigMap", "switchgear"))["data"] == settings["data"]
+    assert found.keys() == ours.keys()
+    for key, document in ours.items():
+        assert found[key] == document, key
+
+
+def test_a_region_needs_a_name(helm):
+    done = helm("template", "switchgear", str(CHART), "--set", "relay.enabled=true")
+
+    assert done.returncode != 0
+    assert "relay.region" in done.stderr
+
+
+def test_a_region_may_have_an_ingress_and_monitors(helm, tmp_path):
+    options = {
+        **REGION,
+        "monitoring": {"enabled": True},
+        "ingress": {"enabled": True, "dataplane": {"host": "eu-west.example"}},
+        "extraEnv": [{"name": "TIME_ZONE", "value": "UTC"}],
+    }
+
+    found = {
+        (each["kind"], each["metadata"]["name"]): each for each in render(helm, tmp_path, options)
+    }
+
+    extra = {key for key in found if key[0] in {*OPERATORS, "Ingress"}}
+    assert extra == {("Ingress", "switchgear-dataplane"), ("ServiceMonitor", "switchgear-relay")}
+    names = [each["name"] for each in container(found["StatefulSet", "relay"])["env"]]
+    assert names == ["REGION", "POD_NAME", "PLANE_NAME", "TIME_ZONE"]
+
+
 def test_the_migration_runs_before_each_release_and_needs_nothing_that_the_chart_makes(
     helm, tmp_path
 ):
@@ -185,7 +236,9 @@ def test_monitoring_gives_the_objects_of_the_component_and_the_rules(helm, tmp_p
 
 
 @pytest.mark.parametrize(
-    "values", [{}, EVERYTHING, MINIMAL], ids=["default", "everything", "minimal"]
+    "values",
+    [{}, EVERYTHING, MINIMAL, REGION],
+    ids=["default", "everything", "minimal", "region"],
 )
 def test_rendered_objects_fit_the_schemas_of_three_kubernetes_versions(helm, tmp_path, values):
     found = render(helm, tmp_path, values)

@@ -95,7 +95,7 @@ topologySpreadConstraints:
     sizeLimit: 256Mi
 {{- end }}
 
-{{/* Parameters: component, root, values (of the component), startup, ready, period, drains, spreads, claim. */}}
+{{/* Parameters: component, root, values (of the component), startup, ready, period, drains, spreads, claim; args and env if not usual. */}}
 {{- define "switchgear.podTemplate" -}}
 metadata:
   labels:
@@ -123,7 +123,7 @@ spec:
     - name: {{ .component }}
       image: {{ include "switchgear.image" .root }}
       imagePullPolicy: {{ .root.Values.image.pullPolicy }}
-      args: ["serve", {{ .component | quote }}]
+      args: {{ .args | default (list "serve" .component) | toJson }}
       ports:
         - name: http
           containerPort: 8000
@@ -132,9 +132,9 @@ spec:
             name: switchgear
         - secretRef:
             name: {{ .root.Values.secrets.application }}
-      {{- with .root.Values.extraEnv }}
+      {{- if or .env .root.Values.extraEnv }}
       env:
-        {{- toYaml . | nindent 8 }}
+        {{- concat (.env | default list) .root.Values.extraEnv | toYaml | nindent 8 }}
       {{- end }}
       startupProbe:
         httpGet:
