@@ -10,6 +10,7 @@ import random
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -36,10 +37,6 @@ if TYPE_CHECKING:
     import httpx
 
 INTERVAL_SECONDS = 1.0
-STATUS_SECONDS = 5.0
-COUNTS_SECONDS = 5.0
-ADOPT_SECONDS = 60.0
-"""Interval of looking for spools of processes that are gone."""
 CONNECT_SECONDS = 3.0
 REQUEST_SECONDS = 15.0
 MAX_PAUSE_SECONDS = 10.0
@@ -62,18 +59,28 @@ class UpstreamFailed(Exception):
         self.retry_after = retry_after
 
 
-class Forwarder:
-    """Sends what `ledger` holds to the upstreams of `config`: to one until a request fails.
+@dataclass(frozen=True)
+class ForwardingTiming:
+    """Intervals of a forwarder, in seconds.
 
-    Every `adopt_seconds`, it takes over the spools of processes that are gone.
+    The status is sent every `status` without news. `/check` counts are taken every `counts`, and
+    spools of processes that are gone are looked for every `adopt`.
     """
+
+    status: float = 5.0
+    counts: float = 5.0
+    adopt: float = 60.0
+
+
+class Forwarder:
+    """Sends what `ledger` holds to the upstreams of `config`: to one until a request fails."""
 
     def __init__(
         self,
         config: RelayConfig,
         state: State,
         ledger: RelayLedger,
-        adopt_seconds: float = ADOPT_SECONDS,
+        timing: ForwardingTiming = ForwardingTiming(),
     ) -> None:
         self.outcomes = Counter[str]()
         """Number of requests by outcome: `accepted` or `failed`."""
@@ -87,7 +94,7 @@ class Forwarder:
         """Requests that failed since the last accepted one."""
         self._logged = ""
         self._identity: ProcessIdentity | None = None
-        self._adopt_seconds = adopt_seconds
+        self._timing = timing
         self._adopted: list[Spool] = []
         self._adopted_at = time.monotonic()
         self._status_sent_at = float("-inf")
@@ -129,7 +136,7 @@ class Forwarder:
         await asyncio.to_thread(own.end_batch)
         await self._adopt(own)
         chosen = list(self._choose([own, *self._adopted]))
-        is_status_due = time.monotonic() - self._status_sent_at >= STATUS_SECONDS
+        is_status_due = time.monotonic() - self._status_sent_at >= self._timing.status
         if not (chosen or is_status_due):
             return
         batches = [
@@ -145,7 +152,7 @@ class Forwarder:
 
     async def _wait_for_news(self) -> None:
         """Wait until there is something new to send, or the status is due."""
-        due = self._status_sent_at + STATUS_SECONDS - time.monotonic()
+        due = self._status_sent_at + self._timing.status - time.monotonic()
         if self._ledger.spool is not None and self._ledger.spool.list_ended():
             return
         with contextlib.suppress(TimeoutError):
@@ -162,7 +169,7 @@ class Forwarder:
             if not await self._store(own, batch.dump_notes(presences, acks, ())):
                 buffer.put_back(presences, acks)
                 return
-        if time.monotonic() - self._counts_taken_at < COUNTS_SECONDS:
+        if time.monotonic() - self._counts_taken_at < self._timing.counts:
             return
         self._counts_taken_at = time.monotonic()
         until = self._state.wall()
@@ -187,7 +194,7 @@ class Forwarder:
         for each in [each for each in self._adopted if not each.list_ended()]:
             self._adopted.remove(each)
             each.close()
-        if self._adopted or time.monotonic() - self._adopted_at < self._adopt_seconds:
+        if self._adopted or time.monotonic() - self._adopted_at < self._timing.adopt:
             return
         self._adopted_at = time.monotonic()
         self._adopted = await asyncio.to_thread(_claim_others, own.root)

@@ -12,7 +12,7 @@ from controlplane.dataplane.config import RelayConfig
 from controlplane.dataplane.ingest.relay_message import RelayMessage
 from controlplane.dataplane.ingest.report_merge import parse_report
 from controlplane.dataplane.relay.batch import parse_message
-from controlplane.dataplane.relay.forwarder import Forwarder, UpstreamFailed
+from controlplane.dataplane.relay.forwarder import Forwarder, ForwardingTiming, UpstreamFailed
 from controlplane.dataplane.relay.relay_ledger import RelayLedger
 from controlplane.dataplane.relay.spool import MAX_BYTES
 from controlplane.dataplane.state import State
@@ -56,9 +56,10 @@ class Relay:
         upstreams: Mapping[str, Upstream],
         *,
         max_bytes: int = MAX_BYTES,
-        adopt_seconds: float = 60.0,
+        timing: ForwardingTiming | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self.clock = Clock()
+        self.clock = clock or Clock()
         self.upstreams = upstreams
         urls = tuple(f"http://{host}" for host in upstreams)
         self.config = RelayConfig(
@@ -69,7 +70,9 @@ class Relay:
         self.ledger = RelayLedger(self.clock.wall, max_bytes)
         self.state.ledger = self.ledger
         self.state.install_copy(COPY, confirmed_at=self.state.now())
-        self.forwarder = Forwarder(self.config, self.state, self.ledger, adopt_seconds)
+        self.forwarder = Forwarder(
+            self.config, self.state, self.ledger, timing or ForwardingTiming()
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:

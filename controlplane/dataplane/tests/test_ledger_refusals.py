@@ -16,6 +16,7 @@ from controlplane.dataplane.ingest import instance_sql
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.instance_sql import Presence
+from controlplane.dataplane.ingest.pending_reports import UnstorableReport
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.ledgers import (
@@ -94,7 +95,7 @@ def test_a_report_that_cannot_be_written_is_refused_and_those_around_it_are_not(
         first = send_all(idle, ledger, *(report(1, instance=name) for name in names))
         second = send_all(idle, ledger, report(2, instance="a"))
 
-    assert [type(one) for one in first] == [bool, bool, Unavailable, bool, bool]
+    assert [type(one) for one in first] == [bool, bool, UnstorableReport, bool, bool]
     assert second == [False]
     assert caplog.text.count("ledger.report_refused") == 1
     assert "ledger.database_lost" not in caplog.text
@@ -108,7 +109,7 @@ def test_a_report_that_cannot_be_merged_is_refused_and_those_around_it_are_not(
     with writing(idle, ledger):
         found = send_all(idle, ledger, report(1, instance="a"), odd, report(1, instance="b"))
 
-    assert [type(one) for one in found] == [bool, Unavailable, bool]
+    assert [type(one) for one in found] == [bool, UnstorableReport, bool]
     assert caplog.text.count("ledger.report_refused") == 1
     assert "ledger.database_lost" not in caplog.text
 

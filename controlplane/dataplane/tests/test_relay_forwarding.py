@@ -11,6 +11,7 @@ import pytest
 
 from controlplane.core.errors import Unavailable
 from controlplane.dataplane.ingest.relay_message import RelayMessage
+from controlplane.dataplane.relay.forwarder import ForwardingTiming
 from controlplane.dataplane.relay.spool import Spool
 from controlplane.dataplane.tests.ledgers import NOW
 from controlplane.dataplane.tests.relay_messages import (
@@ -286,7 +287,7 @@ def test_spool_of_a_process_that_is_gone_is_sent_by_another(
     tmp_path: Path, console: Console
 ) -> None:
     gone = Relay("east", tmp_path, {"a": console.upstream})
-    kept = Relay("east", tmp_path, {"a": console.upstream}, adopt_seconds=0)
+    kept = Relay("east", tmp_path, {"a": console.upstream}, timing=ForwardingTiming(adopt=0))
 
     async def test() -> None:
         async with running(kept):

@@ -7,7 +7,9 @@ from datetime import timedelta
 
 import httpx
 import pytest
+from django.utils import timezone
 
+from breakers.models import BreakerState
 from controlplane.core.errors import Unavailable
 from controlplane.core.fleet.models import DataPlane
 from controlplane.core.instances import queries
@@ -41,7 +43,7 @@ from controlplane.dataplane.tests.relay_messages import (
     make_report,
     make_status,
 )
-from controlplane.dataplane.tests.served import READER, ask, credential, plane
+from controlplane.dataplane.tests.served import EPOCH, READER, ask, credential, plane
 
 pytestmark = pytest.mark.usefixtures("published")
 RELAY_TOKEN = "sg_relaytoken_" + "r" * 32
@@ -110,6 +112,25 @@ def test_repeated_batch_counts_nothing_twice(upstream: Upstream) -> None:
     upstream.take(make_batch(6, checks=[make_counts()]))
     assert count_checks()[60] == (6, 2)
     assert DataPlane.objects.get(process=EAST).counted_seq == 6
+
+
+def test_effect_and_board_show_instances_behind_relays_as_others(upstream: Upstream) -> None:
+    now = upstream.clock.now = timezone.now()
+    breaker = {"dependency": "core->bank", "state": "open"}
+    upstream.take(
+        make_batch(
+            presences=[make_presence(version=18, at=now), make_presence("core/a2", at=now)],
+            reports=[make_report(at=now, instance="a3", applied_version=18, breakers=[breaker])],
+        )
+    )
+
+    head = queries.Head(EPOCH, 99)
+    live, _ = queries.count_versions(head, now)
+    assert (live.total, live.below(18)) == (3, 1)
+    (late,) = queries.list_lagging_instances(18, head, now, most=9)
+    assert (late.id, late.version, late.relay) == ("core/a2", 17, "east")
+    (state,) = BreakerState.objects.filter(instance="core/a3")
+    assert state.state == "open"
 
 
 SLI = {"slo": "orders", "good": 9, "total": 10}
