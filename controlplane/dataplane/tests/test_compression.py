@@ -11,6 +11,7 @@ import httpx
 import orjson
 import pytest
 
+from controlplane.core.signatures import SigningKey
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.memory import compression
 from controlplane.dataplane.memory.compression import GzipForm
@@ -72,6 +73,26 @@ def test_what_is_polled_comes_in_both_forms_under_etags_of_their_own(method, pat
     assert len(compressed) < len(body) / 4
     assert plain["vary"] == packed["vary"] == "Accept-Encoding"
     assert packed["etag"] == plain["etag"][:-1] + '-gzip"'
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", SNAPSHOT), ("GET", CONFIG), ("POST", FLAGS)])
+def test_a_gzip_form_is_made_once_per_version(method, path):
+    served = with_policies(plane(*IDS))
+
+    first, second = (raw(served, method, path, GZIP)[2] for _ in range(2))
+
+    assert first is second
+
+
+def test_a_snapshot_that_is_signed_again_keeps_its_gzip_form():
+    served = plane(*IDS)
+    _, _, compressed = raw(served, "GET", SNAPSHOT, GZIP)
+
+    served.state.install_keys([SigningKey.generate()], ())
+
+    _, headers, again = raw(served, "GET", SNAPSHOT, GZIP)
+    assert again is compressed
+    assert "switchgear-signature" in headers
 
 
 @pytest.mark.parametrize(("method", "path"), [("GET", SNAPSHOT), ("GET", CONFIG), ("POST", FLAGS)])
