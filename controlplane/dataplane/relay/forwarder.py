@@ -7,10 +7,11 @@ with the same number and content, also to another upstream and after a restart.
 import asyncio
 import contextlib
 import random
+import ssl
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib import import_module
 from pathlib import Path
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 INTERVAL_SECONDS = 1.0
 CONNECT_SECONDS = 3.0
 REQUEST_SECONDS = 15.0
+STOP_SECONDS = 1.0
 MAX_PAUSE_SECONDS = 10.0
 MAX_RETRY_AFTER_SECONDS = 60.0
 MAX_MESSAGE_BYTES = 2 * 1024 * 1024
@@ -94,6 +96,7 @@ class Forwarder:
         """Requests that failed since the last accepted one."""
         self._logged = ""
         self._identity: ProcessIdentity | None = None
+        self._tls: ssl.SSLContext | None = None
         self._timing = timing
         self._adopted: list[Spool] = []
         self._adopted_at = time.monotonic()
@@ -108,10 +111,9 @@ class Forwarder:
         await asyncio.to_thread(import_module, "httpx")
         import httpx
 
-        is_tls = any(url.startswith("https:") for url in self._urls)
-        context = await asyncio.to_thread(httpx.create_ssl_context) if is_tls else False
-        timeout = httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS)
-        async with httpx.AsyncClient(verify=context, timeout=timeout, trust_env=False) as client:
+        if any(url.startswith("https:") for url in self._urls):
+            self._tls = await asyncio.to_thread(httpx.create_ssl_context)
+        async with self._make_client() as client:
             while True:
                 pause = INTERVAL_SECONDS
                 try:
@@ -149,6 +151,31 @@ class Forwarder:
         self._sent = {each.process: each.heard_at for each in behind}
         for holder, seq in chosen:
             await asyncio.to_thread(holder.remove, seq)
+
+    async def report_stop(self) -> None:
+        """Send a last status, which says that the process has stopped; give up after a second.
+
+        What is in the spool is sent after a restart.
+        """
+        if self._identity is None:  # No status was sent.
+            return
+        try:
+            async with asyncio.timeout(STOP_SECONDS), self._make_client() as client:
+                await self.send_stop(client)
+        except (UpstreamFailed, TimeoutError) as error:
+            log.info("forwarder.stop_not_reported", kind=type(error).__name__, error=str(error))
+
+    async def send_stop(self, client: "httpx.AsyncClient") -> None:
+        """Send the last status; raise :class:`UpstreamFailed` if it is not accepted."""
+        if self._identity is not None:
+            status = replace(self._identity.describe(self._state), is_stopped=True)
+            await self._post(client, batch.assemble_message(status, (), ()))
+
+    def _make_client(self) -> "httpx.AsyncClient":
+        import httpx
+
+        timeout = httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS)
+        return httpx.AsyncClient(verify=self._tls or False, timeout=timeout, trust_env=False)
 
     async def _wait_for_news(self) -> None:
         """Wait until there is something new to send, or the status is due."""

@@ -100,5 +100,9 @@ class Relay:
                 return False
         return True
 
+    async def send_stop(self) -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(self._route)) as client:
+            await self.forwarder.send_stop(client)
+
     async def _route(self, request: httpx.Request) -> httpx.Response:
         return await self.upstreams[request.url.host].handle(request)

@@ -111,6 +111,32 @@ def test_nothing_new_sends_nothing_until_the_status_is_due(relay: Relay, console
     assert len(console.upstream.bodies) == 1
 
 
+def test_last_status_says_that_the_relay_has_stopped_and_leaves_the_spool_alone(
+    relay: Relay, console: Console
+) -> None:
+    async def test() -> None:
+        async with running(relay):
+            await relay.send()
+            await relay.report(make_document(1))
+            await relay.send_stop()
+
+    run(test)
+    first, last = console.messages
+    assert (first.status.is_stopped, last.status.is_stopped) == (False, True)
+    assert first.status.process == last.status.process
+    assert console.seqs == []
+
+
+def test_relay_that_was_never_heard_reports_no_stop(relay: Relay, console: Console) -> None:
+    async def test() -> None:
+        async with running(relay):
+            await relay.forwarder.report_stop()
+            await relay.send_stop()
+
+    run(test)
+    assert console.messages == []
+
+
 @pytest.mark.parametrize("status", [400, 401, 403, 413, 429, 500, 503])
 def test_refused_batch_is_sent_again_as_it_was(relay: Relay, console: Console, status: int) -> None:
     async def test() -> None:
