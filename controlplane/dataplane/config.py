@@ -8,6 +8,7 @@ from pathlib import Path
 from controlplane import environment
 from controlplane.core.signatures import PublicKey, SigningKey
 from controlplane.core.signing_keys import KeyRing, SigningKeyFile
+from controlplane.environment.published_file import PublishedFileSettings
 from controlplane.environment.relay import read_relay_environment, read_token
 
 from .memory.listeners import MAX_LISTENERS
@@ -27,7 +28,8 @@ class ServingConfig:
     `cors_origins`. `plane` names this data plane in emergency orders, which are signed with the
     first of `order_keys`; signatures by the others are accepted too. Addresses in `X-Forwarded-For`
     are believed from `trusted_proxies`. The emergency page shows `environment_name`, times of
-    `time_zone`, and a link to the console at `public_url`.
+    `time_zone`, and a link to the console at `public_url`. The signed snapshot is written to the
+    place of `published_file`.
     """
 
     folder: Path | None = None
@@ -41,6 +43,7 @@ class ServingConfig:
     environment_name: str = ""
     public_url: str = ""
     time_zone: str = "UTC"
+    published_file: PublishedFileSettings = field(default_factory=PublishedFileSettings)
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ def from_environment() -> Config:
         environment_name=variables.name,
         public_url=variables.public_url,
         time_zone=variables.time_zone,
+        published_file=variables.published_file,
     )
 
 
@@ -143,4 +147,5 @@ def relay_from_environment() -> RelayConfig:
         environment_name=variables.name,
         public_url=variables.public_url,
         time_zone=variables.time_zone,
+        published_file=variables.published_file,
     )

@@ -56,6 +56,7 @@ def process_metrics(state: State) -> Iterator[Metric]:
     yield refused
     yield from _exchange_metrics(state, worker)
     yield from _order_metrics(state, worker)
+    yield from _file_metrics(state, worker)
 
 
 def _exchange_metrics(state: State, worker: str) -> Iterator[Metric]:
@@ -83,6 +84,26 @@ def _exchange_metrics(state: State, worker: str) -> Iterator[Metric]:
     )
     received.add_metric([worker], state.orders_received)
     yield received
+
+
+def _file_metrics(state: State, worker: str) -> Iterator[Metric]:
+    """Yield the metrics of the published file, without values if there is none."""
+    current = GaugeMetricFamily(
+        "switchgear_dataplane_file_current",
+        "1 while the file of `SNAPSHOT_PUBLISH_TO` is up to date, 0 after a minute of failures.",
+        labels=["worker"],
+    )
+    if state.has_file is not None:
+        current.add_metric([worker], float(state.has_file))
+    yield current
+    updates = CounterMetricFamily(
+        "switchgear_dataplane_file_updates",
+        "Updates of the file of `SNAPSHOT_PUBLISH_TO`, by outcome: write, keep or fail.",
+        labels=["outcome", "worker"],
+    )
+    for outcome in ("write", "keep", "fail") if state.file_updates else ():
+        updates.add_metric([outcome, worker], state.file_updates[outcome])
+    yield updates
 
 
 def _order_metrics(state: State, worker: str) -> Iterator[Metric]:

@@ -25,6 +25,8 @@ from .emergency.order_exchange import OrderExchange
 from .emergency.page.endpoint import EmergencyPage
 from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
+from .published_file.locations import make_location
+from .published_file.publisher import Publisher
 from .relay.orders import RelayOrders
 from .relay.orders_endpoint import RelayOrdersEndpoint
 from .relay.receiver import BatchReceiver
@@ -80,7 +82,10 @@ class Plane:
         await feed.restore()
         self.configure(config)
         await self.emergency_orders.restore()
-        self._tasks = [asyncio.create_task(each) for each in feed.tasks()]
+        work = [*feed.tasks()]
+        if (location := make_location(config.published_file)) is not None:
+            work.append(Publisher(self.state, location).run())
+        self._tasks = [asyncio.create_task(each) for each in work]
         with contextlib.suppress(TimeoutError):
             await feed.wait_until_read()
 

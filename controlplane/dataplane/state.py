@@ -92,6 +92,12 @@ class State:
         """Current problem of the data directory's disk; None without one."""
         self.peers: Cause | None = None
         """Data planes that this one can't reach; None if it reaches all."""
+        self.publishing: Cause | None = None
+        """The failure to publish the signed snapshot as a file; None if it succeeds."""
+        self.has_file: bool | None = None
+        """True if the published file is up to date; None if it is not configured, or at start."""
+        self.file_updates = Counter[str]()
+        """Number of updates of the published file, by outcome: write, keep, fail."""
         self.peer_statuses = Counter[str]()
         """Number of other data planes by status: reachable, unreachable, older."""
         self.exchanges = Counter[str]()
@@ -207,13 +213,14 @@ class State:
     def own_causes(self) -> tuple[Cause, ...]:
         """Return this process's own degradation causes.
 
-        These are open emergency orders, problems of the disk and the signing keys, a read-only
-        database, one that has lost changes, and unreachable data planes.
+        These are open emergency orders, problems of the disk, the signing keys and the published
+        file, a read-only database, one that has lost changes, and unreachable data planes.
         """
         read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
         lost = CHANGES_LOST if self.database_reachable and self.is_ahead else None
         orders = describe_open_orders(len(self.orders.open))
-        causes = (read_only, lost, self.disk, self.signing, self.peers, orders)
+        own = (self.disk, self.signing, self.publishing, self.peers)
+        causes = (read_only, lost, *own, orders)
         return tuple(cause for cause in causes if cause is not None)
 
     def is_lagging(self, head: DatabaseHead) -> bool:

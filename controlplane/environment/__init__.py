@@ -20,11 +20,12 @@ from controlplane.environment.databases import Database, read_database, read_emb
 from controlplane.notify.transports import environment as transports
 
 from .dead_letters import DeadLetters, read_dead_letters
+from .published_file import PublishedFileSettings, read_published_file
 from .sign_in import Oidc, SignInSettings, read_oidc, read_sign_in
 from .signing_keys import read_signing_keys
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# Prometheus is usually in a private network, and only admins choose its address.
+# Prometheus and object stores are usually in a private network, and only admins choose addresses.
 OWN_NETWORKS = "127.0.0.0/8, ::1/128, 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7"
 
 
@@ -52,6 +53,7 @@ class Environment:
     kept_days: Mapping[str, int]
     probe_allow: tuple[str, ...]
     prometheus_allow: tuple[str, ...]
+    published_file: PublishedFileSettings
     allowed_hosts: list[str]
     cors_origins: tuple[str, ...]
     https_only: bool
@@ -106,6 +108,7 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
         kept_days=_read_kept_days(variables),
         probe_allow=env.read_networks(variables, "PROBE_ALLOW"),
         prometheus_allow=env.read_networks(variables, "PROMETHEUS_ALLOW", usual=OWN_NETWORKS),
+        published_file=read_published_file(variables, OWN_NETWORKS),
         allowed_hosts=env.read_host_names(variables),
         cors_origins=env.read_origins(variables, "CORS_ORIGINS"),
         https_only=env.read_flag(variables, "HTTPS_ONLY"),

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from controlplane.core import environment_variables as env
 from controlplane.core.signatures import InvalidKey, PublicKey, read_public_keys
-from controlplane.environment import read_data_dir
+from controlplane.environment import OWN_NETWORKS, read_data_dir
+from controlplane.environment.published_file import PublishedFileSettings, read_published_file
 
 UPSTREAM = "SWITCHGEAR_UPSTREAM"
 TOKEN = "SWITCHGEAR_TOKEN"  # noqa: S105 - a variable's name
@@ -34,6 +35,7 @@ class RelayEnvironment:
     relays: tuple[str, ...]
     public_url: str
     time_zone: str
+    published_file: PublishedFileSettings
 
 
 def read_relay_environment(variables: Mapping[str, str] = os.environ) -> RelayEnvironment:
@@ -64,6 +66,7 @@ def read_relay_environment(variables: Mapping[str, str] = os.environ) -> RelayEn
         relays=env.read_base_urls(variables, RELAYS),
         public_url=env.read_public_url(variables),
         time_zone=env.read_time_zone(variables),
+        published_file=read_published_file(variables, OWN_NETWORKS),
     )
 
 

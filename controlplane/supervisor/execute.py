@@ -26,6 +26,7 @@ _NOT_FOR_TESTS = {
     *("SECRET_KEY", "SECRET_KEY_FALLBACKS", "SWITCHGEAR_ADMIN_PASSWORD"),
     *("SNAPSHOT_SIGNING_KEY", "SNAPSHOT_SIGNING_KEY_FALLBACKS"),
     *("HTTPS_ONLY", "TIME_ZONE", "PUBLIC_URL", "PROBE_ALLOW", "PROMETHEUS_ALLOW"),
+    *("SNAPSHOT_PUBLISH_TO", "SNAPSHOT_PUBLISH_TOKEN", "SNAPSHOT_PUBLISH_ALLOW"),
     *transports.variable_names(),
     *("MAKEFLAGS", "MFLAGS", "MAKELEVEL"),
     # Otherwise, every process started by a test would compile all modules again.

@@ -5,6 +5,7 @@ import socket
 import stat
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,11 @@ def read(tmp_path, **variables):
         ("SNAPSHOT_SIGNING_KEY", "c2hvcnQ="),
         ("SNAPSHOT_SIGNING_KEY", "not base64"),
         ("SNAPSHOT_SIGNING_KEY_FALLBACKS", KEYS[0]),
+        ("SNAPSHOT_PUBLISH_TO", "relative/folder"),
+        ("SNAPSHOT_PUBLISH_TO", "ftp://bucket.example.org/snapshot.json"),
+        ("SNAPSHOT_PUBLISH_TO", "https://kim:hunter2@bucket.example.org/snapshot.json"),
+        ("SNAPSHOT_PUBLISH_TOKEN", "a-token"),
+        ("SNAPSHOT_PUBLISH_ALLOW", "bucket"),
         ("KEPT_DAYS", "messages"),
         ("KEPT_DAYS", "messages=0"),
         ("KEPT_DAYS", "messages="),
@@ -105,6 +111,21 @@ def test_a_prometheus_may_stand_in_a_network_of_ones_own_unless_others_are_named
     assert "127.0.0.0/8" in read(tmp_path).prometheus_allow
     assert read(tmp_path, PROMETHEUS_ALLOW="10.1.0.0/16").prometheus_allow == ("10.1.0.0/16",)
     assert read(tmp_path, PROMETHEUS_ALLOW="").prometheus_allow == ()
+
+
+def test_snapshot_is_published_to_a_directory_or_a_url(tmp_path):
+    url = "https://bucket.example.org/snapshot.json?key=a"
+
+    by_url = read(
+        tmp_path, SNAPSHOT_PUBLISH_TO=url, SNAPSHOT_PUBLISH_TOKEN="hunter2"
+    ).published_file
+    by_path = read(tmp_path, SNAPSHOT_PUBLISH_TO="/srv/snapshot").published_file
+
+    assert (by_url.url, by_url.token, by_url.folder) == (url, "hunter2", None)
+    assert "10.0.0.0/8" in by_url.networks
+    assert "hunter2" not in repr(by_url)
+    assert (by_path.folder, by_path.url) == (Path("/srv/snapshot"), "")
+    assert read(tmp_path).published_file.folder is None
 
 
 def test_origins_are_kept_as_browsers_send_them(tmp_path):

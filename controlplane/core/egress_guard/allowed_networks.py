@@ -50,13 +50,17 @@ class UrlRefused(ValueError):
 class Allowance:
     """Networks (CIDR) that one kind of call may reach besides the public internet.
 
-    `variable` is the name of the setting that lists them, such as `WEBHOOK_ALLOW`.
+    `variable` is the name of the setting that lists them, such as `WEBHOOK_ALLOW`. A process
+    without Django's settings gives the networks as `own_networks`.
     """
 
     variable: str
+    own_networks: tuple[str, ...] | None = None
 
     @property
     def networks(self) -> tuple[str, ...]:
+        if self.own_networks is not None:
+            return self.own_networks
         networks: tuple[str, ...] = getattr(settings, self.variable)
         return networks
 
