@@ -6,12 +6,16 @@ import sys
 
 
 def main() -> int:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
-    from django.core.management import execute_from_command_line
-
     from controlplane.core.environment_variables import WrongVariable
+    from controlplane.processes.relay_command import RelayCommand, is_relay_command
 
     try:
+        if is_relay_command(sys.argv):
+            RelayCommand().run_from_argv(sys.argv)
+            return 0
+        os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
+        from django.core.management import execute_from_command_line
+
         execute_from_command_line(sys.argv)
     except WrongVariable as error:
         print(error, file=sys.stderr)

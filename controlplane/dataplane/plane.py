@@ -111,7 +111,8 @@ class Plane:
             relay_orders = RelayOrders(
                 config, self.state, self.emergency_orders, self.order_exchange, self.peers
             )
-            return UpstreamFeed(config, self.state, relay_orders)
+            orders, streams = self.emergency_orders, self.relay_streams
+            return UpstreamFeed(config, self.state, orders, relay_orders, streams)
         return DatabaseFeed(config, self.state, self.emergency_orders, self.peers)
 
     def _prepare_process(self) -> None:

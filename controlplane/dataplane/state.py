@@ -98,6 +98,10 @@ class State:
         """True if the published file is up to date; None if it is not configured, or at start."""
         self.file_updates = Counter[str]()
         """Number of updates of the published file, by outcome: write, keep, fail."""
+        self.upstream: Cause | None = None
+        """Problem of a relay with its upstream; None without one, and on data planes."""
+        self.bundles = Counter[str]()
+        """Number of bundles from the upstream of a relay: applied, invalid or older."""
         self.peer_statuses = Counter[str]()
         """Number of other data planes by status: reachable, unreachable, older."""
         self.exchanges = Counter[str]()
@@ -213,15 +217,22 @@ class State:
     def own_causes(self) -> tuple[Cause, ...]:
         """Return this process's own degradation causes.
 
-        These are open emergency orders, problems of the disk, the signing keys and the published
-        file, a read-only database, one that has lost changes, and unreachable data planes.
+        These are open emergency orders, problems of the disk, the signing keys, the published file
+        and a relay's upstream, a read-only database, one that has lost changes, and unreachable
+        data planes.
         """
         read_only = READ_ONLY if self.database_reachable and self.database_read_only else None
         lost = CHANGES_LOST if self.database_reachable and self.is_ahead else None
         orders = describe_open_orders(len(self.orders.open))
         own = (self.disk, self.signing, self.publishing, self.peers)
-        causes = (read_only, lost, *own, orders)
+        causes = (self.upstream, read_only, lost, *own, orders)
         return tuple(cause for cause in causes if cause is not None)
+
+    def assumed_reachable(self) -> tuple[bool, bool]:
+        """Return whether PostgreSQL and Redis respond; True for both while a relay can't know."""
+        if self.upstream is not None:
+            return True, True
+        return self.database_reachable, self.redis_reachable
 
     def is_lagging(self, head: DatabaseHead) -> bool:
         """Return True if `head` is outdated, as from a lagging replica or a restored backup.
@@ -309,6 +320,15 @@ class State:
         """Return the ids of orders no longer in force, for a copy that was read with `closed`."""
         orders = self.orders.close(closed, partial(_is_engaged, self.published))
         return OrderSet(closed=orders.closed, settled=orders.settled).listed_ids(self.wall())
+
+    def measure_propagation(self, copy: Copy) -> None:
+        """Observe the seconds from the publication of `copy` until now; skip the first copy."""
+        before = self.copy
+        if before is None or before.is_kept or not self.heard_database:
+            return
+        if before.epoch == copy.epoch and before.publication.version < copy.publication.version:
+            since = (self.wall() - copy.publication.published_at).total_seconds()
+            self.served_seconds.observe(max(0.0, since))
 
     def add_orders(self, orders: Iterable[Order]) -> bool:
         """Serve these emergency orders, too; return False if all of them were known."""

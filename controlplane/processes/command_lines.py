@@ -11,6 +11,7 @@ _WORKER = ("--pool", "threads", "--without-gossip", "--without-mingle", "--witho
 
 web = partial(asgi_server.server_arguments, "controlplane.asgi:application")
 dataplane = partial(asgi_server.server_arguments, "controlplane.dataplane:app")
+relay = partial(asgi_server.server_arguments, "controlplane.dataplane:relay_app")
 
 
 def stand_in(*, host: str, port: int) -> list[str]:

@@ -3,7 +3,7 @@
 import os
 import socket
 import sys
-from argparse import ArgumentTypeError
+from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Callable, Sequence
 from typing import NoReturn
 
@@ -39,6 +39,19 @@ def free_address(host: str, port: int) -> str:
         message = f"--host {host} --port {port}: {error.strerror or error}"
         raise CommandError(message, returncode=2) from error
     return str(address[0])
+
+
+def add_server_arguments(parser: ArgumentParser) -> None:
+    """Add the options of a data plane's server."""
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    parser.add_argument("--port", type=whole_number(1, 65535), default=8001)
+    parser.add_argument(
+        "--workers",
+        type=whole_number(1, 64),
+        default=1,
+        help="processes that share the port, each with its own connection to the database or"
+        " upstream",
+    )
 
 
 def whole_number(low: int, high: int) -> Callable[[str], int]:

@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Protocol
 from uuid import UUID, uuid4
 
 import structlog
@@ -18,9 +18,9 @@ from controlplane.core.http.parameters import MAX_NAMED, build_unknown_message
 from controlplane.core.signatures import SigningKey
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import ServingConfig
+from controlplane.dataplane.memory.order_set import ClosedOrders
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.order_journal import OrderJournal
-from controlplane.dataplane.storage.saved_snapshot import SavedState
 from switches.emergency.orders import (
     ENGAGE,
     WITHDRAW,
@@ -52,6 +52,19 @@ ShareOrders = Callable[[Sequence[Order]], Awaitable[None]]
 """Sends orders to the other data planes, for at most a second, and records who holds them."""
 
 log = structlog.get_logger(__name__)
+
+
+class SavedOrders(Protocol):
+    """The orders no longer in force, in what is saved on disk."""
+
+    @property
+    def closed(self) -> ClosedOrders: ...
+
+    @property
+    def settled(self) -> frozenset[UUID]: ...
+
+    @property
+    def confirmed_at(self) -> datetime: ...
 
 
 @dataclass(frozen=True)
@@ -122,7 +135,7 @@ class EmergencyOrders:
             if order.id not in self._stored or kept.get(order.id) == order:
                 self._stored[order.id] = order
 
-    async def forget_old(self, saved: SavedState) -> None:
+    async def forget_old(self, saved: SavedOrders) -> None:
         """Forget orders that were closed long ago, now that `saved` tells so on disk.
 
         Raise OSError if the disk fails.

@@ -33,6 +33,7 @@ from . import batch, spool
 from .process_identity import ProcessIdentity
 from .relay_ledger import RelayLedger
 from .spool import Record, Spool, SpoolFull
+from .upstream import UpstreamFailed
 
 if TYPE_CHECKING:
     import httpx
@@ -51,14 +52,6 @@ MAX_COUNTED_SWITCHES = 2000
 """Most pairs of client and switch in one batch of `/check` counts."""
 
 log = structlog.get_logger(__name__)
-
-
-class UpstreamFailed(Exception):
-    """A request that was not accepted; the text is the reason, for the log."""
-
-    def __init__(self, reason: str, retry_after: float = 0.0) -> None:
-        super().__init__(reason)
-        self.retry_after = retry_after
 
 
 @dataclass(frozen=True)

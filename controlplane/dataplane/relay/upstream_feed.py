@@ -1,32 +1,60 @@
 """Keeps a relay's state up to date from its upstream."""
 
+import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
 from controlplane.dataplane.config import RelayConfig
+from controlplane.dataplane.emergency.service import EmergencyOrders
 from controlplane.dataplane.state import State
 from controlplane.dataplane.sync import disk_watch
 
+from .bundle_keeper import BundleKeeper
+from .follower import Follower
 from .forwarder import Forwarder
 from .orders import RelayOrders
 from .relay_ledger import RelayLedger
+from .source import ReceivedSource
+from .stream import RelayStreams
+from .trusted_keys import TrustedKeys
+
+FIRST_READ_SECONDS = 2.0
+RESTORED_READ_SECONDS = 0.2
+"""Longest wait for the upstream if there is a bundle on disk to serve."""
 
 
 class UpstreamFeed:
     """The tasks of a relay, which has no database and no Redis."""
 
-    def __init__(self, config: RelayConfig, state: State, relay_orders: RelayOrders) -> None:
+    def __init__(
+        self,
+        config: RelayConfig,
+        state: State,
+        orders: EmergencyOrders,
+        relay_orders: RelayOrders,
+        streams: RelayStreams,
+    ) -> None:
         self._config = config
         self._state = state
         self._relay_orders = relay_orders
         self._ledger = RelayLedger(state.wall)
         state.ledger = self._ledger
+        streams.source = source = ReceivedSource(state)
+        folder = config.folder
+        secrets = None if folder is None else folder.parent / "secrets"
+        self._keys = TrustedKeys(secrets, config.public_keys)
+        self._keeper = BundleKeeper(config, state, lambda: self._keys.keys, orders.forget_old)
+        self._follower = Follower(config, state, self._keys, self._keeper, source)
+        self._follower.on_orders = relay_orders.receive_event
 
     async def restore(self) -> None:
-        """Serve the bundle saved on disk."""
+        await asyncio.to_thread(self._keys.load)
+        self._follower.begin(await self._keeper.restore())
 
     def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
         return (
+            self._follower.run(),
+            self._keeper.run(),
             disk_watch.watch_disk(self._config.folder, self._state),
             *self._relay_orders.tasks(),
             self._ledger.run(self._config),
@@ -34,7 +62,10 @@ class UpstreamFeed:
         )
 
     async def wait_until_read(self) -> None:
-        """Wait for the first bundle, at most 2 s; raise TimeoutError."""
+        """Wait for the first bundle or for the failure of all upstreams; raise TimeoutError."""
+        is_restored = self._state.copy is not None
+        async with asyncio.timeout(RESTORED_READ_SECONDS if is_restored else FIRST_READ_SECONDS):
+            await self._follower.tried.wait()
 
     async def report_stop(self) -> None:
         """Tell the upstream that this process stops."""

@@ -69,7 +69,7 @@ def render_page(state: State) -> Response:
 
 def _render_causes(state: State) -> str:
     """Return HTML of this process's own degradation causes, and the number of others."""
-    own = build_document(state.database_reachable, state.redis_reachable, state.own_causes())
+    own = build_document(*state.assumed_reachable(), state.own_causes())
     others = len(state.causes)
     parts = []
     for number, (text, effect) in enumerate(zip(own["causes"], own["effects"], strict=True)):

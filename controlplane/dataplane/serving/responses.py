@@ -131,7 +131,7 @@ def answer_ready(state: State) -> Response:
 
 def degradation_status(state: State) -> dict[str, Any]:
     """Return the degradation level and its causes, including this process's lost connections."""
-    return build_document(state.database_reachable, state.redis_reachable, state.known_causes())
+    return build_document(*state.assumed_reachable(), state.known_causes())
 
 
 def answer_error(error: DomainError) -> Response:

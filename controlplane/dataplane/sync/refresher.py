@@ -163,7 +163,7 @@ class Refresher:
                 left, begun = state.copy.publication.epoch, head.publication.epoch
                 log.warning("dataplane.epoch_changed", left=str(left), begun=str(begun))
             await self._keeper.save_before_serving(copy)
-            self._measure(copy)
+            state.measure_propagation(copy)
             state.install_copy(copy, confirmed_at=asked_at, closed=contents.closed)
             log.debug(
                 "dataplane.published",
@@ -177,15 +177,6 @@ class Refresher:
         if contents.known is not None:
             state.install_known(head.registrations, contents.known)
         self._rebuild_seconds = min(perf_counter() - began, MAX_IDLE_SECONDS)
-
-    def _measure(self, copy: Copy) -> None:
-        """Observe the seconds from a snapshot's publication until it is served; skip the first."""
-        state, before = self._state, self._state.copy
-        if before is None or before.is_kept or not state.heard_database:
-            return
-        if before.epoch == copy.epoch and before.publication.version < copy.publication.version:
-            since = (state.wall() - copy.publication.published_at).total_seconds()
-            state.served_seconds.observe(max(0.0, since))
 
 
 def make_subscriber(

@@ -1,7 +1,6 @@
 """Background task that saves the state to disk, and restores it at the start."""
 
 import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from functools import partial
@@ -14,27 +13,20 @@ from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.saved_policies import SavedPolicies
 from controlplane.dataplane.storage.saved_snapshot import SavedState
-from controlplane.dataplane.storage.signed_file import SavedContent, SignedFiles, T
 from controlplane.dataplane.storage.snapshot_file import PoliciesDisk, SnapshotDisk
 
-AGAIN_SECONDS = 30.0
-MAX_DELAY_SECONDS = 0.05
-"""Longest time that a new snapshot waits for the disk before it is served."""
+from .disk_writes import WriteAhead, ignore_saved, save_changes
+
 REST_SECONDS = 2.0
 """Pause between two writes of policies, which can be large."""
 
 log = structlog.get_logger(__name__)
 
 
-async def ignore_saved(_saved: SavedContent) -> None:
-    """Do nothing after a save."""
-
-
 class SnapshotKeeper:
     """Background task that saves each snapshot before it is served, and later the whole state.
 
-    The state is saved after changes, and every 30 s. A full, frozen or missing disk delays serving
-    by at most `MAX_DELAY_SECONDS`, once.
+    The state is saved after changes, and every 30 s.
     """
 
     def __init__(
@@ -47,9 +39,7 @@ class SnapshotKeeper:
         self._on_saved = on_saved
         """Called after each durable save of the state."""
         self._disks: tuple[SnapshotDisk, PoliciesDisk] | None = None
-        self._saving_latest: asyncio.Future[None] | None = None
-        self._is_slow = False
-        """True if the last write before serving took longer than `MAX_DELAY_SECONDS`."""
+        self._ahead = WriteAhead(state.now)
         if (folder := config.folder) is not None:
             key, older = config.signing_key, config.older_keys
             self._disks = (
@@ -80,70 +70,32 @@ class SnapshotKeeper:
             state.install_causes(saved_policies.revision if same else -1, saved_policies.causes)
 
     async def save_before_serving(self, copy: Copy) -> None:
-        """Save a snapshot before it is served, in case the process is killed soon after.
-
-        The process serves it despite errors. Only one write runs at a time; after a slow write, the
-        next one is not awaited.
-        """
+        """Save a snapshot before it is served, unless only its signature is new."""
         before = self._state.published
-        if not self._disks or (before is not None and before.publication == copy.publication):
-            return
-        if self._saving_latest is not None and not self._saving_latest.done():
-            return
-        saving = asyncio.to_thread(self._disks[0].save_latest, copy.publication, copy.body)
-        self._saving_latest = asyncio.ensure_future(saving)
-        began = self._state.now()
-
-        def record_saved(saved: asyncio.Future[None]) -> None:
-            self._is_slow = self._state.now() - began > MAX_DELAY_SECONDS
-            if not saved.cancelled() and (error := saved.exception()) is not None:
-                log.debug(
-                    "dataplane.latest_save_failed", kind=type(error).__name__, error=str(error)
-                )
-
-        self._saving_latest.add_done_callback(record_saved)
-        if not self._is_slow:
-            await asyncio.wait([self._saving_latest], timeout=MAX_DELAY_SECONDS)
+        if self._disks and (before is None or before.publication != copy.publication):
+            save = self._disks[0].save_latest
+            await self._ahead.save(partial(save, copy.publication, copy.body))
 
     async def run(self) -> None:
         if self._disks is None:
             return
         state, (disk, policies_disk) = self._state, self._disks
-        policies = policies_disk, self._policies_to_save, state.config_changed, REST_SECONDS
         await asyncio.gather(
-            self._save_changes(
-                disk, partial(collect_state, state), state.changed, 0.0, self._on_saved
+            save_changes(
+                state,
+                disk,
+                partial(collect_state, state),
+                state.changed,
+                on_saved=self._on_saved,
             ),
-            self._save_changes(*policies, ignore_saved),
+            save_changes(
+                state,
+                policies_disk,
+                self._policies_to_save,
+                state.config_changed,
+                rest_seconds=REST_SECONDS,
+            ),
         )
-
-    async def _save_changes(
-        self,
-        disk: SignedFiles[T],
-        present: Callable[[], T | None],
-        changed: asyncio.Event,
-        rest_seconds: float,
-        on_saved: Callable[[T], Awaitable[None]],
-    ) -> None:
-        failing = False
-        while True:
-            changed.clear()
-            saved = present()
-            if saved is not None:
-                try:
-                    await asyncio.to_thread(disk.save, saved)
-                    await on_saved(saved)
-                    failing, self._state.save_errno = False, None
-                except Exception as error:  # Any error: the next save may succeed.
-                    if not failing:
-                        details = {"kind": type(error).__name__, "error": str(error)}
-                        log.warning("dataplane.save_failed", **details)
-                    failing = True
-                    self._state.save_errno = error.errno if isinstance(error, OSError) else None
-                await asyncio.sleep(rest_seconds)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(AGAIN_SECONDS):
-                    await changed.wait()
 
     def _policies_to_save(self) -> SavedPolicies | None:
         """Return the policies and causes to save; None if not loaded, or if outdated."""

@@ -12,9 +12,10 @@ from controlplane.dataplane.config import RelayConfig
 from controlplane.dataplane.ingest.relay_message import RelayMessage
 from controlplane.dataplane.ingest.report_merge import parse_report
 from controlplane.dataplane.relay.batch import parse_message
-from controlplane.dataplane.relay.forwarder import Forwarder, ForwardingTiming, UpstreamFailed
+from controlplane.dataplane.relay.forwarder import Forwarder, ForwardingTiming
 from controlplane.dataplane.relay.relay_ledger import RelayLedger
 from controlplane.dataplane.relay.spool import MAX_BYTES
+from controlplane.dataplane.relay.upstream import UpstreamFailed
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.ledgers import COPY, Clock
 

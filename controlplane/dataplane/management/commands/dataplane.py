@@ -12,11 +12,12 @@ from controlplane.dataplane.config import from_environment
 from controlplane.dataplane.emergency.order_list import list_documents, read_orders
 from controlplane.processes import command_lines
 from controlplane.processes.exec_command import (
+    add_server_arguments,
     check_login,
     free_address,
     replace_process,
-    whole_number,
 )
+from controlplane.processes.relay_command import add_upstream_argument
 from switches.expiry import PERMANENT
 
 
@@ -35,14 +36,8 @@ class Command(ShellCommand):
             help="list open and withdrawn emergency orders; needs no running process",
         )
         parser.add_argument("--json", action="store_true", help="print orders as JSON")
-        parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
-        parser.add_argument("--port", type=whole_number(1, 65535), default=8001)
-        parser.add_argument(
-            "--workers",
-            type=whole_number(1, 64),
-            default=1,
-            help="processes that share the port, each with its own database connection",
-        )
+        add_server_arguments(parser)
+        add_upstream_argument(parser)  # For the help: `manage.py` runs `RelayCommand` then.
 
     def handle(self, *args: Any, **options: Any) -> None:
         if options["orders"]:

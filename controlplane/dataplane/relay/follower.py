@@ -1,0 +1,288 @@
+"""Background task of a relay that follows an upstream, and installs its bundles.
+
+The relay stays with the upstream that answers, and goes to the next one when it fails. Whatever
+arrives is verified first; what is refused changes nothing, and the last good bundle stays.
+"""
+
+import asyncio
+import contextlib
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import structlog
+
+from controlplane.core.environment_variables import WrongVariable
+from controlplane.dataplane.config import RelayConfig
+from controlplane.dataplane.state import State
+
+from . import upstream_causes as causes
+from .bundle import InvalidBundle
+from .bundle_keeper import BundleKeeper
+from .confirmations import Confirmation, InvalidConfirmation, StreamClock
+from .difference import OlderBundle, ReceivedBundle, apply
+from .event_stream import Event
+from .installation import confirm_bundle, install_bundle
+from .source import ReceivedSource
+from .trusted_keys import Keys, TrustedKeys, parse_keys, read_keys
+from .upstream import MAX_PAUSE_SECONDS, TokenRefused, Upstream, UpstreamFailed, connect
+
+MIN_PAUSE_SECONDS = 0.2
+LAG_SECONDS = 10.0
+"""Time after which a relay leaves an upstream that sends older data than it has."""
+SKEW_SECONDS = 2.0
+STREAM_SECONDS = 3600.0
+"""Longest duration of a stream, so that relays spread over the upstreams that are there."""
+LARGE_BYTES = 64 * 1024
+"""Bundles of this size are verified in a thread, because that takes milliseconds."""
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Stream:
+    """State of one stream of the upstream.
+
+    `pending` is a bundle that waits for the first confirmation, since its age is unknown before.
+    `confirmed_at` is the own monotonic time at which the upstream's data was last confirmed, and
+    `lagging_since` the time since when the upstream sends older data than this relay has.
+    """
+
+    clock: StreamClock
+    pending: ReceivedBundle | None = None
+    confirmed_at: float | None = None
+    lagging_since: float | None = None
+
+
+class StreamEnded(UpstreamFailed):
+    """The upstream closed a stream, as when it restarts."""
+
+
+class Follower:
+    """Follows one of the upstreams of a relay, and keeps its state up to date.
+
+    `received` is the last bundle, from disk at first. `on_orders` gets the data of events with
+    emergency orders.
+    """
+
+    def __init__(
+        self,
+        config: RelayConfig,
+        state: State,
+        keys: TrustedKeys,
+        keeper: BundleKeeper,
+        source: ReceivedSource,
+    ) -> None:
+        self.received: ReceivedBundle | None = None
+        self.tried = asyncio.Event()
+        """Set once a bundle is installed, or all upstreams have failed."""
+        self.on_orders: Callable[[bytes], Awaitable[None]] = _ignore_orders
+        self._config = config
+        self._state = state
+        self._keys = keys
+        self._keeper = keeper
+        self._source = source
+        """Serves what was received to the relays behind this one."""
+        self._index = 0
+        self._failures = 0
+        """Number of failures in a row since the last confirmation."""
+        self._wants_all = False
+        """True after a bundle was invalid: the parts of this relay may be the reason."""
+        self._reason = ""
+        """The last reason of a failure, which is logged once."""
+        self._skewed = False
+
+    @property
+    def url(self) -> str:
+        """The upstream that is followed, or tried next."""
+        return self._config.upstreams[self._index]
+
+    def begin(self, received: ReceivedBundle | None) -> None:
+        """Follow from a bundle on, which the keeper has restored."""
+        self.received = received
+        if received is not None:
+            self._source.install(received.signed)
+
+    async def run(self) -> None:
+        async with connect(self._config) as upstream:
+            while True:
+                pause = 0.0
+                try:
+                    await self._follow(upstream)
+                except StreamEnded as error:
+                    # It is lost only if the next connection fails, too.
+                    is_first, self._failures = not self._failures, self._failures or 1
+                    pause = MIN_PAUSE_SECONDS if is_first else self._record_failure(error)
+                except Exception as error:
+                    pause = self._record_failure(error)
+                await asyncio.sleep(random.uniform(0.5, 1.0) * pause)  # noqa: S311
+
+    async def _follow(self, upstream: Upstream) -> None:
+        """Follow the present upstream until the stream is old; raise an error before."""
+        if not self._keys.keys:
+            await self._pin_keys(upstream)
+        state, began = self._state, self._state.now()
+        lifetime = STREAM_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311
+        stream = _Stream(StreamClock(began))
+        async with contextlib.aclosing(upstream.events(self.url, self._headers())) as events:
+            async for event in events:
+                await self._handle(stream, event)
+                if state.now() - began > lifetime:
+                    return
+        raise StreamEnded("it closed the connection")
+
+    def _headers(self) -> dict[str, str]:
+        headers = {"Switchgear-Relay": self._config.plane}
+        if self.received is not None and not self._wants_all:
+            parts = self.received.signed.hashes.items()
+            headers["Switchgear-Bundle"] = ", ".join(f"{name}={digest}" for name, digest in parts)
+        return headers
+
+    async def _handle(self, stream: _Stream, event: Event) -> None:
+        if event.name == "bundle":
+            await self._receive(stream, event.data)
+        elif event.name == "confirm":
+            await self._confirm(stream, Confirmation.parse(event.data))
+        elif event.name == "orders":
+            await self.on_orders(event.data)
+
+    async def _receive(self, stream: _Stream, data: bytes) -> None:
+        """Verify a bundle, and install it if the stream has told its age."""
+        try:
+            received = await self._verify(data)
+        except OlderBundle as error:
+            # The stream goes on, for emergency orders, and because the upstream may catch up.
+            self._record_older(stream, str(error))
+            return
+        self._wants_all = False
+        stream.lagging_since = None
+        stream.pending = received
+        if stream.confirmed_at is not None:
+            await self._install(stream, stream.confirmed_at)
+
+    async def _verify(self, data: bytes) -> ReceivedBundle:
+        before, keys = self.received, self._keys.keys
+        if len(data) < LARGE_BYTES:
+            received = apply(before, data, keys)
+        else:
+            received = await asyncio.to_thread(apply, before, data, keys)
+        if received.head.publication.epoch in self._state.left_epochs:
+            raise OlderBundle("its epoch was left")
+        return received
+
+    async def _install(self, stream: _Stream, confirmed_at: float) -> None:
+        received, stream.pending = stream.pending, None
+        if received is None:
+            return
+        await self._keeper.save_before_serving(received, confirmed_at)
+        install_bundle(self._state, received, confirmed_at)
+        self.received = received
+        self._source.install(received.signed)
+        self._state.bundles["applied"] += 1
+        await self._learn_keys(received)
+
+    async def _confirm(self, stream: _Stream, confirmation: Confirmation) -> None:
+        state = self._state
+        at = stream.clock.convert(confirmation.at, state.now())
+        if confirmation.time is not None:
+            self._set_clock(confirmation.time, at)
+        state.redis_reachable = confirmation.redis
+        state.database_read_only = confirmation.read_only
+        if stream.lagging_since is not None:
+            self._leave_lagging(stream.lagging_since)
+            return
+        if confirmation.age is not None:
+            stream.confirmed_at = at - confirmation.age
+            await self._install(stream, stream.confirmed_at)
+        if self.received is None or stream.confirmed_at is None:
+            return
+        if not state.database_reachable and confirmation.database:
+            log.info("relay.upstream_found", upstream=self.url)
+        state.database_reachable, state.upstream = confirmation.database, None
+        self._failures, self._reason = 0, ""
+        policies_age = confirmation.policies_age
+        policies_at = None if policies_age is None else at - policies_age
+        confirm_bundle(state, self.received, stream.confirmed_at, policies_at)
+        self.tried.set()
+
+    def _set_clock(self, seconds: float, at: float) -> None:
+        ahead_seconds = self._state.set_clock(datetime.fromtimestamp(seconds, UTC), at)
+        skewed = abs(ahead_seconds) > SKEW_SECONDS
+        if skewed and not self._skewed:
+            log.warning("dataplane.clock_skewed", ahead_seconds=round(ahead_seconds, 1))
+        self._skewed = skewed
+
+    async def _pin_keys(self, upstream: Upstream) -> None:
+        """Trust the keys of the upstream from now on; raise :class:`UpstreamFailed`."""
+        try:
+            keys = read_keys(await upstream.read_keys(self.url))
+        except (KeyError, TypeError, ValueError) as error:
+            raise UpstreamFailed("it has sent no valid public keys") from error
+        if not keys:
+            raise UpstreamFailed("it has no public keys")
+        await self._trust(keys)
+        log.warning("relay.keys_pinned", upstream=self.url, keys=sorted(keys))
+
+    async def _learn_keys(self, received: ReceivedBundle) -> None:
+        """Trust the keys in a bundle that a trusted key has signed: they may be rotated."""
+        keys = parse_keys(received.head.keys)
+        if keys and keys.keys() != self._keys.keys.keys():
+            await self._trust(keys)
+            log.info("relay.keys_changed", keys=sorted(keys))
+
+    async def _trust(self, keys: Keys) -> None:
+        try:
+            await asyncio.to_thread(self._keys.replace, keys)
+        except OSError as error:
+            log.error("relay.keys_not_stored", error=str(error))
+
+    def _record_older(self, stream: _Stream, reason: str) -> None:
+        state = self._state
+        state.bundles["older"] += 1
+        if stream.lagging_since is None:
+            stream.lagging_since = state.now()
+        state.upstream = causes.bundle_refused(self.url, reason)
+        state.database_reachable = False
+        self.tried.set()
+        self._log_once(reason, "relay.older_bundle_ignored")
+
+    def _leave_lagging(self, since: float) -> None:
+        """Raise :class:`UpstreamFailed` if another upstream may be less out of date."""
+        if len(self._config.upstreams) > 1 and self._state.now() - since > LAG_SECONDS:
+            raise UpstreamFailed("it sends older data than this relay has")
+
+    def _record_failure(self, error: Exception) -> float:
+        """Go on to the next upstream; return the seconds to wait before."""
+        urls, reason = self._config.upstreams, str(error)
+        failed, cause = self.url, causes.unreachable(urls, reason)
+        if isinstance(error, InvalidBundle):
+            self._state.bundles["invalid"] += 1
+            self._wants_all = True
+            cause = causes.bundle_refused(failed, reason)
+            self._log_once(reason, "relay.bundle_refused")
+        elif isinstance(error, TokenRefused):
+            cause = causes.token_refused(failed)
+            self._log_once(reason, "relay.token_refused")
+        elif isinstance(error, UpstreamFailed | InvalidConfirmation | WrongVariable):
+            self._log_once(reason, "relay.upstream_lost")
+        else:
+            log.error("relay.failed", upstream=failed, exc_info=error)
+        self._index = (self._index + 1) % len(urls)
+        self._failures += 1
+        rounds, is_middle = divmod(self._failures, len(urls))
+        if self._failures >= len(urls):
+            self._state.database_reachable, self._state.upstream = False, cause
+            self.tried.set()
+        pause = 0.0 if is_middle else MIN_PAUSE_SECONDS * 2 ** min(rounds, 10)
+        wanted = error.retry_after if isinstance(error, UpstreamFailed) else 0.0
+        return min(max(pause, wanted), MAX_PAUSE_SECONDS)
+
+    def _log_once(self, reason: str, event: str) -> None:
+        if (known := f"{event} {self.url} {reason}") != self._reason:
+            self._reason = known
+            log.warning(event, upstream=self.url, why=reason)
+
+
+async def _ignore_orders(_data: bytes) -> None:
+    pass

@@ -1,0 +1,42 @@
+"""Degradation causes of a relay that has no working connection to its upstream. Pure."""
+
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+from controlplane.core.degradation_levels import EMERGENCY, Cause
+
+_FAILS = ("Changes made elsewhere, of switches, tokens, policies and overrides",)
+_WORKS = (
+    "Engaging with an emergency code, on the page /emergency/",
+    "Snapshots, streams and checks from the last copy",
+    "Policies and overrides, as last received",
+)
+
+
+def make_cause(text: str) -> Cause:
+    """Return the degradation of a relay that gets nothing new from its upstream."""
+    return Cause(EMERGENCY, "upstream", text, fails=_FAILS, works=_WORKS)
+
+
+def unreachable(urls: Sequence[str], reason: str) -> Cause:
+    names = _name_hosts(urls)
+    what = f"The upstream {names} can't" if len(urls) == 1 else f"None of the upstreams {names} can"
+    return make_cause(f"{what} be reached: {reason}. Switches stay as last received.")
+
+
+def token_refused(url: str) -> Cause:
+    return make_cause(
+        f"The upstream {_name_hosts([url])} refuses this relay's token: switches stay as last"
+        " received. Set SWITCHGEAR_TOKEN to a valid token with the scope relay."
+    )
+
+
+def bundle_refused(url: str, reason: str) -> Cause:
+    return make_cause(
+        f"This relay refuses what the upstream {_name_hosts([url])} sends: {reason}. Switches stay"
+        " as last received."
+    )
+
+
+def _name_hosts(urls: Sequence[str]) -> str:
+    return ", ".join(urlsplit(url).netloc for url in urls)
