@@ -13,10 +13,13 @@ from controlplane.core import exposition
 from controlplane.core.exposition import make_gauge
 from controlplane.dataplane import histograms
 
+from .relay.relay_ledger import RelayLedger
 from .serving.responses import Response
 from .state import State
 
 PEER_STATUSES = ("reachable", "unreachable", "older")
+BATCH_OUTCOMES = ("accepted", "repeated", "refused")
+REQUEST_OUTCOMES = ("accepted", "failed")
 EXCHANGE_OUTCOMES = ("succeeded", "failed")
 
 
@@ -54,9 +57,48 @@ def process_metrics(state: State) -> Iterator[Metric]:
     )
     refused.add_metric([worker], state.ledger.refused_sli)
     yield refused
+    yield from _relay_metrics(state, worker)
     yield from _exchange_metrics(state, worker)
     yield from _order_metrics(state, worker)
     yield from _file_metrics(state, worker)
+
+
+def _relay_metrics(state: State, worker: str) -> Iterator[Metric]:
+    """Yield the metrics of batches from relays, and of a relay's own spool."""
+    batches = CounterMetricFamily(
+        "switchgear_relay_batches",
+        "Batches from relays: accepted, repeated, or refused because their content is invalid.",
+        labels=["outcome", "worker"],
+    )
+    for outcome in BATCH_OUTCOMES:
+        batches.add_metric([outcome, worker], state.ledger.batches[outcome])
+    yield batches
+    ledger = state.ledger
+    if not isinstance(ledger, RelayLedger):
+        return
+    requests = CounterMetricFamily(
+        "switchgear_relay_requests",
+        "Requests with batches and status from this relay to its upstreams, by outcome.",
+        labels=["outcome", "worker"],
+    )
+    for outcome in REQUEST_OUTCOMES:
+        requests.add_metric([outcome, worker], ledger.requests[outcome])
+    yield requests
+    refused = CounterMetricFamily(
+        "switchgear_relay_spool_refused",
+        "Reports and batches that this relay refused because its spool was full.",
+        labels=["worker"],
+    )
+    refused.add_metric([worker], ledger.refused_full)
+    yield refused
+    size, age = (0, 0.0) if ledger.spool is None else ledger.spool.measure()
+    for name, says, value in (
+        ("bytes", "Size of what the upstream has not accepted yet.", size),
+        ("oldest_seconds", "Age of the oldest record in the spool; 0 if it is empty.", age),
+    ):
+        family = GaugeMetricFamily(f"switchgear_relay_spool_{name}", says, labels=["worker"])
+        family.add_metric([worker], value)
+        yield family
 
 
 def _exchange_metrics(state: State, worker: str) -> Iterator[Metric]:

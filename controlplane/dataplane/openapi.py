@@ -144,6 +144,36 @@ _REPORTED = _object_schema(
         "description": "Number of transitions dropped because there were too many; absent if none.",
     },
 )
+_RELAY_MESSAGE = _object_schema(
+    "status batches",
+    status={
+        "type": "object",
+        "description": "The relay's process: name, release, version, age and numbers.",
+    },
+    relays={"type": "array", "items": {"type": "object"}, "description": "Relays behind it."},
+    batches={
+        "type": "array",
+        "items": _object_schema(
+            "relay process seq",
+            relay=_TEXT,
+            process={"type": "string", "format": "uuid"},
+            seq=_COUNT,
+            presences={"type": "array", "items": {"type": "object"}},
+            acks={"type": "array", "items": {"type": "object"}},
+            reports={"type": "array", "items": {"type": "object"}},
+            checks={"type": "array", "items": {"type": "object"}},
+        ),
+    },
+)
+_RELAY_BATCH_STORED = _object_schema(
+    "accepted plane refused_reports",
+    accepted={"type": "boolean"},
+    plane={**_TEXT, "description": "Name of the data plane or relay that stored them."},
+    refused_reports={
+        **_COUNT,
+        "description": "Number of reports that are invalid and were not stored.",
+    },
+)
 _OVERRIDE = _object_schema(
     "mode reason expires_at version",
     mode={"enum": ["forced_open", "forced_closed", "disabled", "metrics_only", "reset"]},
@@ -401,6 +431,17 @@ def _build_paths() -> dict[str, Any]:
                 "text/event-stream",
             ),
             *(_RELAY_NAME, _RELAY_PARTS),
+        ),
+        "/api/v1/relay/batch": _make_path(
+            "post",
+            "relay_batch",
+            "Store what a relay received from its instances and from relays behind it (scope "
+            "relay): reports, presences, acknowledgements and counts of `/check` requests. "
+            "Answered once it is stored; a relay repeats a batch with the same `process` and "
+            "`seq`, and its counts are stored once. For relays of the same release.",
+            _response("The batches are stored.", _RELAY_BATCH_STORED),
+            _RELAY_NAME,
+            body=_RELAY_MESSAGE,
         ),
     }
 

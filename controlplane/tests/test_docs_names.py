@@ -12,6 +12,7 @@ from controlplane.core.liveness import Loop
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
+from controlplane.dataplane.tests.relays import make_relay_state
 from controlplane.gate import RequestGate
 
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
@@ -31,6 +32,7 @@ def test_metrics() -> None:
         metrics.exposition(OPENMETRICS)[0],
         metrics.process_exposition(OPENMETRICS, Loop(may_rest_seconds=30))[0],
         dataplane_metrics.render_metrics(State(), OPENMETRICS)[2],
+        dataplane_metrics.render_metrics(make_relay_state(), OPENMETRICS)[2],
     )
     scraped_names = {found for text in scraped for found in _TYPE.findall(text.decode())}
     scraped_names |= {(one.name, one.type) for one in exposition.snapshot_metrics(17, 0.4)}

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import random
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -95,7 +96,8 @@ class InstanceLedger:
         self.check_counter = CheckCounter(state_wall)
         self._quota = InstanceQuota(most)
         self._pending = PendingReports()
-        self.relay_writer = RelayWriter(self._quota)
+        self.batches = Counter[str]()
+        self.relay_writer = RelayWriter(self._quota, self.batches)
         self.relay_statuses = RelayStatuses(state_wall)
         self.parser = report_writer.ReportParser()
         self._failure_log = FailureLog()

@@ -1,5 +1,6 @@
 """The interface of ledgers: of data planes, which write to the database, and of relays."""
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Any, Protocol
 
@@ -22,6 +23,8 @@ class Ledger(Protocol):
     parser: ReportParser
     relay_statuses: RelayStatuses
     refused_sli: int
+    batches: Counter[str]
+    """Number of relays' batches that were stored, by outcome; see :class:`RelayWriter`."""
     describe_process: Callable[[], ProcessStatus] | None
 
     async def report(

@@ -5,10 +5,10 @@ sends it again otherwise.
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 import orjson
@@ -23,9 +23,13 @@ from .instance_sql import Ack, InstanceQuota, Presence
 from .pending_reports import ROW_WEIGHT, WEIGHT_AT_ONCE
 from .processes import ProcessStatus
 from .relay_message import RelayBatch, RelayedCounts, RelayMessage
+from .relay_statuses import MAX_STATUSES
 
+STATUS_INTERVAL = timedelta(seconds=4)
+"""Shortest interval between two writes of a process's status."""
 MAX_MESSAGES = 1000
 """Most messages that wait to be written."""
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 log = structlog.get_logger(__name__)
 
@@ -70,14 +74,19 @@ class PendingMessage:
 
 
 class RelayWriter:
-    """The messages of relays that wait to be written by one process."""
+    """The messages of relays that wait to be written by one process.
 
-    def __init__(self, quota: InstanceQuota) -> None:
-        self.refused = 0
-        """Number of messages whose notes the database refused as invalid."""
+    `outcomes` is the number of batches by outcome: `accepted`, `repeated` if their counts were
+    stored before, or `refused` if their notes are invalid.
+    """
+
+    def __init__(self, quota: InstanceQuota, outcomes: Counter[str]) -> None:
+        self.outcomes = outcomes
         self._quota = quota
         self._pending: deque[PendingMessage] = deque()
         self._one_by_one = 0
+        self._stated_at: dict[UUID, datetime] = {}
+        """Time when the status of each process was written last."""
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -125,7 +134,7 @@ class RelayWriter:
         if not write_errors.is_data_error(connection, error):
             one.refuse()
             return
-        self.refused += 1
+        self.outcomes["refused"] += len(one.message.batches)
         details = write_errors.describe_error(error)
         log.warning("ledger.relay_notes_refused", relay=one.message.status.name, **details)
         one.resolve()
@@ -138,7 +147,12 @@ class RelayWriter:
         `now` is the database's time; later times of relays count as `now`.
         """
         messages = [each.message for each in few]
-        statuses = [status for one in messages for status in list_statuses(one, now)]
+        statuses = [
+            status
+            for one in messages
+            for status in list_statuses(one, now)
+            if now - self._stated_at.get(status.process, _NEVER) >= STATUS_INTERVAL
+        ]
         batches = [batch for one in messages for batch in one.batches]
         presences = [clamp_presence(each, now) for batch in batches for each in batch.presences]
         acks = [
@@ -150,12 +164,16 @@ class RelayWriter:
         async with connection.transaction():
             await processes.write_statuses(connection, statuses)
             await write_notes(connection, presences, [a for a in acks if a.instance in admitted])
-        counted = [batch for batch in batches if batch.checks]
-        if counted:
+        self._stated_at.update((status.process, now) for status in statuses)
+        if len(self._stated_at) > MAX_STATUSES:
+            self._stated_at.clear()
+        repeated = 0
+        if counted := [batch for batch in batches if batch.checks]:
             callers = {each.caller for batch in counted for each in batch.checks}
-            await write_counts(
-                connection, counted, await self._quota.admit(connection, callers), now
-            )
+            admitted = await self._quota.admit(connection, callers)
+            repeated = await write_counts(connection, counted, admitted, now)
+        self.outcomes["repeated"] += repeated
+        self.outcomes["accepted"] += len(batches) - repeated
 
 
 async def write_notes(
@@ -167,11 +185,12 @@ async def write_notes(
 
 async def write_counts(
     connection: Connection, batches: Sequence[RelayBatch], admitted: Set[str], now: datetime
-) -> None:
+) -> int:
     """Add the `/check` counts of batches that are not counted yet, and mark them as counted.
 
     Counts of `admitted` clients are stored in the clients' rows and by switch and minute, all in
-    the transaction that stores the batches' numbers.
+    the transaction that stores the batches' numbers. Return the number of batches that were counted
+    before.
     """
     sums = CheckSums()
     async with connection.transaction():
@@ -183,6 +202,7 @@ async def write_counts(
             sums.add(await _add_to_rows(connection, checks, now))
         while sums:
             await sums.flush(connection)
+    return len(batches) - len(news)
 
 
 async def _select_uncounted(
@@ -190,7 +210,12 @@ async def _select_uncounted(
 ) -> list[RelayBatch]:
     """Lock the batches' processes; return the batches with later numbers than the counted ones."""
     rows = {
-        each.process: {"process": each.process, "name": each.relay, "at": now} for each in batches
+        batch.process: {
+            "process": batch.process,
+            "name": batch.relay,
+            "at": min(now, *(each.until for each in batch.checks)),
+        }
+        for batch in batches
     }
     await connection.execute(LOCK_PROCESSES, (orjson.dumps([*rows.values()]).decode(),))
     cursor = await connection.execute(READ_COUNTED, ([*rows],))

@@ -9,7 +9,6 @@ import contextlib
 import random
 import ssl
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -77,8 +76,6 @@ class Forwarder:
         ledger: RelayLedger,
         timing: ForwardingTiming = ForwardingTiming(),
     ) -> None:
-        self.outcomes = Counter[str]()
-        """Number of requests by outcome: `accepted` or `failed`."""
         self._state = state
         self._ledger = ledger
         self._config = config
@@ -261,7 +258,7 @@ class Forwarder:
             raise UpstreamFailed(
                 f"it answered with status {response.status_code}", _retry_after(response)
             )
-        self.outcomes["accepted"] += 1
+        self._ledger.requests["accepted"] += 1
         if self._logged:
             log.info("forwarder.recovered", url=url, failures=self._failures)
         self._failures, self._logged = 0, ""
@@ -274,7 +271,7 @@ class Forwarder:
 
     def record_failure(self, error: UpstreamFailed) -> float:
         """Log a failed request, choose the next upstream, and return the seconds to wait."""
-        self.outcomes["failed"] += 1
+        self._ledger.requests["failed"] += 1
         if str(error) != self._logged:
             url = self._urls[self._url_index % len(self._urls)]
             log.warning("forwarder.failed", url=url, error=str(error))

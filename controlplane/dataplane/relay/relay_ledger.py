@@ -6,7 +6,7 @@ takes them; those that a killed process held are lost, and instances repeat them
 """
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection
 from datetime import datetime
 from pathlib import Path
@@ -57,6 +57,9 @@ class RelayLedger:
         """Always 0: the upstream refuses SLO counts."""
         self.refused_full = 0
         """Number of reports and batches that were refused because the spool was full."""
+        self.batches = Counter[str]()
+        self.requests = Counter[str]()
+        """Number of requests to upstreams by outcome: `accepted` or `failed`."""
         self.describe_process: Callable[[], ProcessStatus] | None = None
         self.news = asyncio.Event()
         """Set when there is something to send."""
@@ -105,10 +108,12 @@ class RelayLedger:
         self.relay_statuses.record(message)
         for each in message.batches:
             if each.seq <= self._received.get(each.process, -1):
+                self.batches["repeated"] += 1
                 continue
             await self._store(Record(spool.BATCH, batch.dump_batch(each)))
             self._received.pop(each.process, None)
             self._received[each.process] = each.seq
+            self.batches["accepted"] += 1
         while len(self._received) > MAX_STATUSES:
             del self._received[next(iter(self._received))]
         return 0

@@ -102,6 +102,10 @@ class Spool:
         with self._mutex:
             return sum(self._sizes.values())
 
+    def measure(self) -> tuple[int, float]:
+        """Return the size in bytes, and the age of the oldest record in seconds."""
+        return self.size_bytes, self.oldest_seconds()
+
     def oldest_seconds(self) -> float:
         """Return the age of the oldest record; 0 if there is none."""
         with self._mutex:

@@ -107,3 +107,9 @@ class Relay:
 
     async def _route(self, request: httpx.Request) -> httpx.Response:
         return await self.upstreams[request.url.host].handle(request)
+
+
+def make_relay_state() -> State:
+    state = State()
+    state.ledger = RelayLedger(state.wall)
+    return state

@@ -1,6 +1,7 @@
 """A relay sends what its instances told it, again until it is accepted, and only once more."""
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from controlplane.core.errors import Unavailable
 from controlplane.dataplane.ingest.relay_message import RelayMessage
+from controlplane.dataplane.metrics import render_metrics
 from controlplane.dataplane.relay.forwarder import ForwardingTiming
 from controlplane.dataplane.relay.spool import Spool
 from controlplane.dataplane.tests.ledgers import NOW
@@ -329,3 +331,18 @@ def test_spool_of_a_process_that_is_gone_is_sent_by_another(
     run(test)
     (batch,) = [batch for message in console.messages for batch in message.batches]
     assert batch.process == gone.ledger.spool.process != kept.ledger.spool.process
+
+
+def test_metrics_show_requests_and_the_spool(relay: Relay, console: Console) -> None:
+    async def test() -> str:
+        async with running(relay):
+            console.upstream.fails = 503
+            await relay.report(make_document(1))
+            await relay.send()
+            return render_metrics(relay.state, "text/plain")[2].decode()
+
+    lines = dict(line.rsplit(" ", 1) for line in run(test).splitlines() if line[0] != "#")
+    pid = os.getpid()
+    assert float(lines[f'switchgear_relay_spool_bytes{{worker="{pid}"}}']) > 200
+    assert float(lines[f'switchgear_relay_spool_oldest_seconds{{worker="{pid}"}}']) > 0
+    assert float(lines[f'switchgear_relay_requests_total{{outcome="failed",worker="{pid}"}}']) == 1

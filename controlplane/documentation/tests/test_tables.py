@@ -11,6 +11,7 @@ from controlplane.core.liveness import Loop
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.dataplane import metrics as dataplane_metrics
 from controlplane.dataplane.state import State
+from controlplane.dataplane.tests.relays import make_relay_state
 from controlplane.documentation.tables import MetricSource, build_tables, replace_tables
 from controlplane.gate import RequestGate
 
@@ -37,6 +38,7 @@ def source(transactional_db: None) -> MetricSource:
     others = [
         *metrics.collect_process(Loop(may_rest_seconds=30)),
         *dataplane_metrics.StateCollector(State()).collect(),
+        *dataplane_metrics.StateCollector(make_relay_state()).collect(),
     ]
     read = {family.name for r in metrics.DATABASE_METRICS.functions() for family in r(now)}
     families = {family.name: family for family in reversed([*console, *others])}

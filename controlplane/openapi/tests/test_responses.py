@@ -68,6 +68,7 @@ DATA_PLANE_ONLY = {
     "/api/v1/report",
     "/api/v1/emergency/orders",
     "/api/v1/keys",
+    "/api/v1/relay/batch",
     "/api/v1/relay/stream",
     "/ofrep/v1/evaluate/flags",
     "/ofrep/v1/evaluate/flags/{key}",
@@ -80,6 +81,7 @@ WITHOUT_A_KEY = {
     "/api/v1/hooks/alertmanager",  # these tell their repeats by themselves.
     "/api/v1/report",
     "/api/v1/emergency/orders",  # Orders have an id.
+    "/api/v1/relay/batch",  # Batches have a process and a seq.
 }
 
 

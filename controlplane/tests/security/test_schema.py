@@ -33,6 +33,7 @@ NOT_DJANGO = (
     "/api/v1/report",
     "/api/v1/config",
     "/api/v1/snapshot/stream",
+    "/api/v1/relay/batch",
     "/api/v1/relay/stream",
 )
 
