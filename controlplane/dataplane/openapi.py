@@ -277,8 +277,42 @@ _LIMIT = {**_COUNT, "minimum": 1, "maximum": 200}
 _PLANES = {**_array_schema(_TEXT), "description": "Data planes that have the order on disk."}
 
 
+_RELAY_SIGNATURE = {
+    **_object_schema("key given_id signature", key=_TEXT, given_id=_UUID, signature=_TEXT),
+    "description": "Only of an order that a relay accepted: its public key, the id requested, and "
+    "its Ed25519 signature.",
+}
+
+
 def _order_schema(**more: Any) -> dict[str, Any]:
-    return _object_schema(" ".join([*_ORDER_PROPERTIES, *more]), **_ORDER_PROPERTIES, **more)
+    required = " ".join([*_ORDER_PROPERTIES, *more])
+    return _object_schema(required, **_ORDER_PROPERTIES, relay=_RELAY_SIGNATURE, **more)
+
+
+_EXCHANGE_SENDER: dict[str, Any] = {
+    "plane": {**_TEXT, "description": "The name of the relay; in the response, of the data plane."},
+    "process": {**_TEXT, "description": "32 hexadecimal digits, new for each process."},
+    "digest": {**_TEXT, "description": "SHA-256 of all orders that are not closed."},
+    "all_stored": {"type": "boolean", "description": "Whether all of them are on disk."},
+    "orders": {**_array_schema(_TEXT), "description": "Orders, each as canonical JSON."},
+}
+_RELAY_ORDERS = _object_schema(
+    "plane process digest orders",
+    **_EXCHANGE_SENDER,
+    listing={
+        "type": ["array", "null"],
+        "items": _TEXT,
+        "description": "For each order that is not closed, its id and the first 8 digits of a "
+        "SHA-256. Without it, no orders are sent back.",
+    },
+)
+_RELAY_ORDERS_REPLY = _object_schema(
+    "plane process digest all_stored stored wanted orders more",
+    **_EXCHANGE_SENDER,
+    stored={**_array_schema(_UUID), "description": "Of the sent orders, those on disk now."},
+    wanted={**_array_schema(_UUID), "description": "Listed orders that are unknown here."},
+    more={"type": "boolean", "description": "Whether there are further orders to send back."},
+)
 
 
 _ACCEPTED_ORDER = _order_schema(
@@ -442,6 +476,17 @@ def _build_paths() -> dict[str, Any]:
             _response("The batches are stored.", _RELAY_BATCH_STORED),
             _RELAY_NAME,
             body=_RELAY_MESSAGE,
+        ),
+        "/api/v1/relay/orders": _make_path(
+            "post",
+            "relay_orders",
+            "Exchange emergency orders with a relay (scope relay). Orders from a relay must have "
+            "the signature of a relay, and a withdrawal counts for orders of the same relay only.",
+            _response(
+                "What is stored and wanted, and the orders that the relay lacks.",
+                _RELAY_ORDERS_REPLY,
+            ),
+            body=_RELAY_ORDERS,
         ),
     }
 

@@ -70,6 +70,7 @@ DATA_PLANE_ONLY = {
     "/api/v1/keys",
     "/api/v1/relay/batch",
     "/api/v1/relay/stream",
+    "/api/v1/relay/orders",
     "/ofrep/v1/evaluate/flags",
     "/ofrep/v1/evaluate/flags/{key}",
     "/ofrep/v1/events",
@@ -82,6 +83,7 @@ WITHOUT_A_KEY = {
     "/api/v1/report",
     "/api/v1/emergency/orders",  # Orders have an id.
     "/api/v1/relay/batch",  # Batches have a process and a seq.
+    "/api/v1/relay/orders",
 }
 
 

@@ -26,7 +26,7 @@ HARMLESS = {
     },  # With a word that is no token.
     # Of the orders that two data planes hold, in signed messages.
     "controlplane/dataplane/emergency/peer.py": {"digests"},
-    "controlplane/dataplane/emergency/peers.py": {"digest"},
+    "controlplane/dataplane/emergency/order_exchange.py": {"digest"},
     "controlplane/dataplane/ingest/boots.py": {"token_id"},  # The number of a row.
     "controlplane/accounts/authentication/socket_sessions.py": {"password"},  # Of two rows.
 }
