@@ -54,11 +54,11 @@ def list_lost_changes(_now: datetime, found: Sequence[Any]) -> list[AttentionIte
             severity="critical",
             title=("1 change was" if one["count"] == 1 else f"{one['count']} changes were")
             + " lost: keep the switches engaged?",
-            detail="PostgreSQL lost the newest changes, as in a failover. Data planes still had"
-            " them, so nothing was released. Keep each switch engaged, or release it.",
+            detail="PostgreSQL lost changes that data planes had, as in a failover. The switches"
+            " stay engaged: keep them so, or release them.",
             path=PAGE,
             since=one["since"],
-            actions=(AttentionAction("Decide…", PAGE, "switches:write", LINK),),
+            actions=(AttentionAction("Open lost changes", PAGE, "switches:read", "engaged", LINK),),
         )
         for one in found
     ]
