@@ -1,10 +1,11 @@
 """A client of the model: the real store of the client library, polling one process or another."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from controlplane.dataplane.memory.served_copy import Copy, match_copy, parse_tags
 from switchgear.clock import ConsoleClock
-from switchgear.evaluation.snapshot import Snapshot, parse_snapshot
+from switchgear.console.signatures import make_parser
+from switchgear.evaluation.snapshot import Snapshot
 from switchgear.evaluation.snapshot_store import SnapshotStore
 
 
@@ -19,18 +20,24 @@ class ModelTime:
 
 
 class Client:
-    """A service that polls any plane, as behind a load balancer."""
+    """A service that polls any plane, as behind a load balancer.
 
-    def __init__(self, seconds: Callable[[], float]) -> None:
+    With `public_keys` it verifies signatures.
+    """
+
+    def __init__(
+        self, seconds: Callable[[], float], public_keys: Iterable[str] | None = None
+    ) -> None:
         clock = ConsoleClock(ModelTime(seconds))
         clock.trust_local()
         self._store = SnapshotStore(clock)
+        self._parse = make_parser(public_keys)
         self._etag: tuple[bytes, Snapshot | None] = b"", None
 
     def poll(self, copy: Copy) -> None:
         if match_copy(parse_tags(self._tags()), copy):
             return  # 304
-        snapshot = parse_snapshot(copy.body)
+        snapshot = self._parse(copy.body, copy.signature, {})
         self._store.accept(snapshot)
         in_force = self._store.snapshot
         if in_force is not None and snapshot.mark == in_force.mark:

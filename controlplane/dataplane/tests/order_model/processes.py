@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from controlplane.core.signatures import SigningKey
 from controlplane.dataplane.emergency.service import CLOSED_RETENTION
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import Copy
@@ -16,6 +17,8 @@ from switches.emergency.orders import Order
 from switches.snapshot import SnapshotVersion
 
 from .database import Truth
+
+SIGNING_KEY = SigningKey(bytes(range(32)))
 
 
 @dataclass
@@ -67,6 +70,7 @@ class Process:
         """Start with what is on disk; `clock` is the local clock, which may be wrong."""
         state = State(monotonic)
         state.set_clock(clock, monotonic())
+        state.install_keys([SIGNING_KEY], ())
         saved = self.disk.load()
         if saved is not None:
             restore_state(state, saved)

@@ -12,10 +12,11 @@ from switches.emergency.orders import ENGAGE, Order, Orderer, plan_withdrawal
 
 from .clients import Client
 from .database import WITHOUT_RIGHT, Database, Row, Truth
-from .processes import Disk, Process
+from .processes import SIGNING_KEY, Disk, Process
 
 SWITCHES = ("feature:chat", "feature:mail", "segment:finance")
-CLIENTS = 2
+CLIENTS = (None, [str(SIGNING_KEY.public)])
+"""The public keys of each client; without any, it verifies no signatures."""
 PLANES = ("dp-1", "dp-1", "dp-2", "dp-3")
 """The plane of each process; processes of one plane share a disk."""
 _INDEX, _SKEW = range(len(PLANES)), (0.0, 0.0, 3.0, -3.0, 4000.0, -4000.0)
@@ -35,7 +36,7 @@ STEPS: dict[str, tuple[Sequence[Any], ...]] = {
     "save": (_INDEX,),
     "poll": (_INDEX, (0, 0, 0, 1, 2, 5)),
     "die_before_serving": (_INDEX,),
-    "ask": (range(CLIENTS), _INDEX),
+    "ask": (range(len(CLIENTS)), _INDEX),
     "store": (_INDEX,),
     "lose_or_find_database": (),
     "engage": (SWITCHES,),
@@ -88,7 +89,9 @@ class World:
         self.sent: list[tuple[Order, ...]] = []
         """All messages between planes; each may arrive once more at any time."""
         self.backups = [self.database.truth]
-        self.clients = [Client(lambda: self.database.now.timestamp()) for _ in range(CLIENTS)]
+        self.clients = [
+            Client(lambda: self.database.now.timestamp(), public_keys) for public_keys in CLIENTS
+        ]
         for index in range(len(PLANES)):
             self.start(index, 0)
             self.poll(index, 0)
