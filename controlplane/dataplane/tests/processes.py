@@ -67,6 +67,15 @@ class Server:
         pids = [int(pid) for pid in found.split()]
         return [pid for pid in pids if alive(pid) and not _is_tracker(pid)]
 
+    def cpu_seconds(self) -> float:
+        """Return the processor time that the started process and its workers have used."""
+        assert self.process is not None
+        ticks = 0
+        for pid in (self.process.pid, *self.workers()):
+            fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+        return ticks / os.sysconf("SC_CLK_TCK")
+
     def kill(self) -> None:
         """Kill the whole process group, as the kernel does when memory runs out."""
         assert self.process is not None
@@ -89,6 +98,29 @@ def data_plane(
     port = port or free_port()
     arguments = ["manage.py", "dataplane", "--workers", str(workers), "--port", str(port)]
     variables = {**environment, "SWITCHGEAR_DATA_DIR": str(folder)}
+    server = Server(arguments, variables, Path(f"{folder}-said.txt"), port)
+    with _served(server):
+        if start:
+            server.start()
+        yield server
+
+
+@contextlib.contextmanager
+def relay(
+    folder: Path, token: str, upstream_port: int, *, workers: int = 1, start: bool = True
+) -> Iterator[Server]:
+    """Run `manage.py dataplane --upstream` with its copy in `folder`, until the test ends."""
+    folder.mkdir(exist_ok=True, parents=True)
+    port = free_port()
+    upstream = f"http://127.0.0.1:{upstream_port}"
+    arguments = ["manage.py", "dataplane", "--upstream", upstream, "--port", str(port)]
+    variables = {
+        "PATH": os.environ["PATH"],
+        "SWITCHGEAR_DATA_DIR": str(folder),
+        "SWITCHGEAR_TOKEN": token,
+        "PLANE_NAME": folder.name,
+    }
+    arguments += ["--workers", str(workers)]
     server = Server(arguments, variables, Path(f"{folder}-said.txt"), port)
     with _served(server):
         if start:
