@@ -22,11 +22,12 @@ ifneq ($(shell test ! -e .venv/.unfinished && $(PY) -c 'print("sound")' 2>/dev/n
 .venv/.stamp-run .venv/.stamp-dev: unsound
 endif
 
-.PHONY: help run demo docs docs-tables docs-test test test-fast test-all lint bench e2e faults audit dist sbom lock clean unsound
+.PHONY: help run demo regions docs docs-tables docs-test test test-fast test-all lint bench e2e faults audit dist sbom lock clean unsound
 
 help:
 	@echo 'make run        start Switchgear on http://127.0.0.1:$${PORT:-8000}/'
 	@echo 'make demo       start it with three sample services and faults'
+	@echo 'make regions    start the demo with three distant regions of two relays each'
 	@echo 'make docs       build the documentation site, which the console serves under /docs/'
 	@echo 'make docs-tables write the generated tables of the documentation'
 	@echo 'make docs-test  run the commands of the documentation'
@@ -50,6 +51,10 @@ run: .venv/.stamp-run
 demo: .venv/.stamp-run
 	@$(LIBRARIES)
 	@exec $(SUPERVISOR) demo
+
+regions: .venv/.stamp-run
+	@$(LIBRARIES)
+	@exec $(SUPERVISOR) regions
 
 docs: .venv/.stamp-run
 	@$(PY) -m controlplane.documentation.build --strict

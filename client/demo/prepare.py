@@ -1,4 +1,4 @@
-"""Creates the demo's token, SLOs and policies by `manage.py`; repeating it is harmless."""
+"""Creates the demo's tokens, SLOs and policies by `manage.py`; repeating it is harmless."""
 
 import json
 import os
@@ -11,25 +11,33 @@ from demo import console, load, scenario
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CONFIG = Path(__file__).with_name("config")
-NAME = "demo"
-SCOPES = "switches:read,report:write"
+NAME, RELAYS_NAME = "demo", "demo-relays"
+SCOPES, RELAYS_SCOPES = "switches:read,report:write", "relay"
 LASTS_DAYS = 90
 RENEWED_DAYS = 60
 
 
-def main(token_file: Path) -> None:
+def main(token_file: Path, relays_file: Path | None = None) -> None:
+    """Prepare the demo; write its token, and that of relays to `relays_file`, if it has any."""
     try:
         load.parse_rate(os.environ.get("DEMO_RATE", ""))
         scenario.parse_scenario(os.environ.get("DEMO_SCENARIO", ""))
     except ValueError as wrong:
         sys.exit(str(wrong))
     run_manage("config", "load", "--keep-edited", str(CONFIG.relative_to(ROOT)))
-    if not is_token_usable(token_file):
-        lasting = ("--expires", f"{LASTS_DAYS}d")
-        token = run_manage("token", "create", NAME, "--scopes", SCOPES, *lasting)
-        write_token(token_file, token.strip().splitlines()[-1])
+    create_token(token_file, NAME, SCOPES)
+    if relays_file is not None:
+        create_token(relays_file, RELAYS_NAME, RELAYS_SCOPES)
     if engaged := json.loads(run_manage("killswitch", "list", "--json")):
         print(describe_earlier(engaged))  # noqa: T201
+
+
+def create_token(file: Path, name: str, scopes: str) -> None:
+    """Create a token and write it, unless that of an earlier run is usable."""
+    if not is_token_usable(file):
+        lasting = ("--expires", f"{LASTS_DAYS}d")
+        token = run_manage("token", "create", name, "--scopes", scopes, *lasting)
+        write_token(file, token.strip().splitlines()[-1])
 
 
 def describe_earlier(engaged: console.Rows) -> str:
@@ -70,4 +78,4 @@ def write_token(token_file: Path, token: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(*map(Path, sys.argv[1:]))

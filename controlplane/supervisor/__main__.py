@@ -1,16 +1,18 @@
-"""The supervisor's command line: `python -m controlplane.supervisor run|demo|exec -- COMMAND`."""
+"""The supervisor's command line; see `_USAGE`."""
 
 import sys
 from collections.abc import Callable, Sequence
 
 from controlplane.core.environment_variables import WrongVariable
-from controlplane.supervisor import demo
+from controlplane.supervisor import demo, regions
 from controlplane.supervisor.execute import execute
 from controlplane.supervisor.failure import CannotRun
 from controlplane.supervisor.output import Terminal
 from controlplane.supervisor.run import run
 
-_USAGE = "usage: python -m controlplane.supervisor run | demo | exec -- COMMAND [ARGUMENT …]"
+_USAGE = (
+    "usage: python -m controlplane.supervisor run | demo | regions | exec -- COMMAND [ARGUMENT …]"
+)
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -20,6 +22,8 @@ def main(arguments: Sequence[str]) -> int:
             return run_reporting_errors(lambda: run(terminal))
         case ["demo"]:
             return run_reporting_errors(lambda: run(terminal, demo.build_demo_plan))
+        case ["regions"]:
+            return run_reporting_errors(lambda: run(terminal, regions.build_regions_plan))
         case ["exec", "--", _, *_]:
             return run_reporting_errors(lambda: execute(terminal, arguments[2:]))
     sys.stderr.write(f"{_USAGE}\n")

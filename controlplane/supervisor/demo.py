@@ -3,8 +3,9 @@
 import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from controlplane.environment import ROOT, Environment
 from controlplane.supervisor import application, ports
@@ -22,10 +23,17 @@ _PASSED_VARIABLES = re.compile(
 """Variables passed to the sample services, which get none of the installation's secrets."""
 
 
-def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str, str]) -> RunPlan:
+def build_demo_plan(
+    settings: Environment,
+    place: Layout,
+    addresses: Mapping[str, str],
+    planes: Sequence[str] = (),
+    prepared: Sequence[Path] = (),
+) -> RunPlan:
     """Return the plan of a run that also has the demo's services and visitors.
 
-    The services use the console, or in turn the data planes whose URLs are in `DEMO_PLANES`.
+    The services use in turn the data planes whose URLs are in `planes`, or else in `DEMO_PLANES`,
+    or else the console. `prepared` are further arguments of `demo.prepare`.
     """
     app = application.build_plan(settings, place, addresses)
     console = f"http://{ports.HOST}:{settings.port}"
@@ -45,12 +53,12 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
         "SWITCHGEAR_URL": console,
         "SWITCHGEAR_STATE_DIR": str(folder / "state"),
     }
-    prepare = _child_spec("prepare", {**child_variables, **path}, str(token))
+    prepare = child_spec("prepare", {**child_variables, **path}, str(token), *map(str, prepared))
     of_services = {**environment, "SWITCHGEAR_INSTANCE": "demo"}
     with_redis = {**of_services, "REDIS_URL": addresses["REDIS_URL"]}
-    planes = os.environ.get("DEMO_PLANES", "").split() or [console]
+    planes = planes or os.environ.get("DEMO_PLANES", "").split() or [console]
     services = [
-        _child_spec(
+        child_spec(
             name,
             {
                 **(with_redis if name in READ_REDIS else of_services),
@@ -62,12 +70,12 @@ def build_demo_plan(settings: Environment, place: Layout, addresses: Mapping[str
     return replace(
         app,
         steps=(*app.steps, prepare),
-        later=(*services, *(_child_spec(name, environment) for name in BESIDE)),
+        later=(*services, *(child_spec(name, environment) for name in BESIDE)),
         greeting=_welcome(console, f"http://{ports.HOST}:{service_ports['core']}"),
     )
 
 
-def _child_spec(name: str, environment: Mapping[str, str], *arguments: str) -> ChildSpec:
+def child_spec(name: str, environment: Mapping[str, str], *arguments: str) -> ChildSpec:
     command = (sys.executable, "-m", f"demo.{name}", *arguments)
     return ChildSpec(name, command, environment, ROOT)
 
