@@ -49,12 +49,14 @@ async def snapshot(state: State, call: Call) -> Response | None:
 
 async def _wait_for_change(state: State, call: Call, caller: HeldCaller, seconds: float) -> bool:
     """Wait while the client's copy of the snapshot is current; return False if it disconnects."""
-    known = parse_tags(call.headers.get(b"if-none-match", b""))
+    tag = call.headers.get(b"if-none-match", b"")
+    known = parse_tags(tag)
 
     def is_current() -> bool:
         if state.copy is None:
             return False
-        return match_copy(known, responses.copy_for_caller(state, call.headers))
+        copy = responses.copy_for_caller(state, call.headers)
+        return tag == copy.etag or match_copy(known, copy)
 
     return not is_current() or await held_requests.hold_until_changed(
         state, call, caller, seconds, is_current
