@@ -43,6 +43,10 @@ class ServerUnderTest:
     pid: int
     port: int
 
+    @property
+    def url(self) -> str:
+        return f"http://{HOST}:{self.port}"
+
     def cpu_seconds(self) -> float:
         """Return the CPU time of the worker."""
         return sum(map(cpu_seconds, self._workers()))

@@ -15,6 +15,7 @@ from .lists import ROWS, Lists
 from .many_switches import SizeCosts
 from .pages import Pages
 from .ramps import RampCosts
+from .rows import FROM_RELAY
 from .sizes import SnapshotSizes
 from .slo_evaluation import EvaluationCosts
 from .slo_ingest import WANTED_POINTS, PushCosts
@@ -23,6 +24,8 @@ from .ticks import TickCost
 from .wrk import LoadFigures, LoadTarget
 
 WANTED_RATIO = {"snapshot 304": 0.8, "snapshot 200, 100 engaged": 0.8}
+WANTED_RELAY_RATIO = 0.95
+"""Ratio of a relay's throughput to that of a data plane."""
 WANTED_LARGE_RATIO = 0.95
 REACH_P99_MS = 250.0
 COLD_P99_MS = 1000.0
@@ -72,6 +75,13 @@ class ResultTable:
             ratio = result.requests_per_second / bare.requests_per_second
             cells = _cells(result, ratio, bare.cpu_us / result.cpu_us)
             self._line(row.name, *cells, target=_at_least(ratio, WANTED_RATIO.get(row.name)))
+        by_name = {row.name: result for row, result in zip(rows, figures, strict=True)}
+        for name, result in by_name.items():
+            if name.endswith(FROM_RELAY):
+                plane = by_name[name.removesuffix(FROM_RELAY)]
+                ratio = result.requests_per_second / plane.requests_per_second
+                target = _at_least(ratio, WANTED_RELAY_RATIO)
+                self._line(f"  {name}: ratio to a data plane", f"{ratio:.2f}", target=target)
 
     def print_fanout(
         self, spreads: Sequence[FanoutCost], reach_p99_ms: float = REACH_P99_MS
