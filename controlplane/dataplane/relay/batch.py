@@ -31,7 +31,7 @@ MAX_BATCHES = 1000
 MAX_RELAYS = 5000
 """Most relays behind a relay."""
 MAX_REPORTS = 1000
-MAX_NOTES = 1000
+MAX_NOTES = 500
 """Most presences, and most acknowledgements, in one batch."""
 MAX_CALLERS = 1000
 MAX_RELEASE_LENGTH = 40

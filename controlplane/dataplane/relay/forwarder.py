@@ -45,7 +45,7 @@ MAX_PAUSE_SECONDS = 10.0
 MAX_RETRY_AFTER_SECONDS = 60.0
 MAX_MESSAGE_BYTES = 2 * 1024 * 1024
 MAX_MESSAGE_BATCHES = 100
-MAX_NOTES_TURNS = 4
+MAX_NOTES_TURNS = 5
 """Batches of presences and acknowledgements in one message."""
 MAX_COUNTED_SWITCHES = 2000
 """Most pairs of client and switch in one batch of `/check` counts."""

@@ -98,7 +98,7 @@ def change(document: dict[str, Any], path: str, value: object) -> None:
         ("batches.0.reports.0.services", ["a b"], "batches[0].reports[0].services"),
         ("batches.0.checks.0.caller", "token:", "batches[0].checks[0].caller"),
         ("batches.0.checks.0.switches.0.allowed", -1, "batches[0].checks[0].switches[0].allowed"),
-        ("batches.0.presences", [{}] * 1001, "batches[0].presences"),
+        ("batches.0.presences", [{}] * (batch.MAX_NOTES + 1), "batches[0].presences"),
     ],
 )
 def test_wrong_field_is_named(path: str, value: object, field: str) -> None:
