@@ -134,14 +134,19 @@ class RelayOrders:
         return received
 
     async def receive_event(self, data: bytes) -> None:
-        """Store and serve the orders in an event `orders` of the upstream's stream."""
+        """Store and serve the orders in an event `orders` of the upstream's stream.
+
+        Each event has all orders, so those that are known are skipped without reading them again.
+        """
         try:
             documents = orjson.loads(data)["orders"]
-            texts = [orjson.dumps(document).decode() for document in documents]
+            texts = [orjson.dumps(each, option=orjson.OPT_SORT_KEYS) for each in documents]
         except (orjson.JSONDecodeError, LookupError, TypeError) as error:
             log.error("emergency_order.event_refused", error=str(error))
             return
-        await self.receive(texts, "upstream")
+        known = {order.serialized: key for key, order in self.orders.unclosed.items()}
+        self._confirmed.update(known[text] for text in texts if text in known)
+        await self.receive([text.decode() for text in texts if text not in known], "upstream")
 
     async def run(self) -> None:
         """Exchange orders with all upstreams until canceled."""

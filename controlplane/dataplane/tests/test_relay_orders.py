@@ -196,3 +196,20 @@ def test_relays_with_different_tokens_exchange_nothing(tmp_path: Path) -> None:
         made.eu.order()
 
         assert not made.us.plane.state.orders.orders
+
+
+def test_events_with_known_orders_are_not_verified_again(tmp_path: Path) -> None:
+    with region(tmp_path) as made:
+        made.eu.order("feature:chat")
+        wait_until(lambda: made.plane.serves("feature:chat"), 4)
+        for each in (made.us, made.us):
+            each.hear_upstream()
+        received = made.us.plane.state.orders_received
+        made.eu.order("feature:mail")
+        wait_until(lambda: made.plane.serves("feature:mail"), 4)
+
+        made.us.hear_upstream()
+
+        assert (received, made.us.plane.state.orders_received) == (1, 2)
+        assert made.us.relay_orders is not None
+        assert made.us.relay_orders.interval_seconds(True) == 60  # The upstream has them.
