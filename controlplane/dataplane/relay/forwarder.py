@@ -111,7 +111,7 @@ class Forwarder:
                 except UpstreamFailed as error:
                     pause = self.record_failure(error)
                 except OSError as error:  # The disk; requests raise UpstreamFailed.
-                    log.error("forwarder.eachfailed", error=str(error))
+                    log.error("forwarder.spool_failed", error=str(error))
                     pause = MAX_PAUSE_SECONDS
                 await asyncio.sleep(pause * random.uniform(1.0, 1.1))  # noqa: S311
                 if not self._failures:
@@ -124,19 +124,28 @@ class Forwarder:
             return
         self._ledger.news.clear()
         if not self._failures:
-            await self._store_notes(own)
+            are_counts_due = time.monotonic() - self._counts_taken_at >= self._timing.counts
+            await self._store_notes(own, counts=are_counts_due)
         await asyncio.to_thread(own.end_batch)
         await self._adopt(own)
         chosen = list(self._choose([own, *self._adopted]))
         is_status_due = time.monotonic() - self._status_sent_at >= self._timing.status
-        if not (chosen or is_status_due):
-            return
+        if chosen or is_status_due:
+            await self._send(client, self._describe(own), chosen)
+
+    async def _send(
+        self,
+        client: "httpx.AsyncClient",
+        status: ProcessStatus,
+        chosen: Sequence[tuple[Spool, int]],
+    ) -> None:
+        """Send a status and batches of spools, and remove the batches once they are accepted."""
         batches = [
             content for each in chosen for content in await asyncio.to_thread(self._read, *each)
         ]
         behind = self._ledger.relay_statuses.list_recent()
         news = [each for each in behind if self._sent.get(each.process) != each.heard_at]
-        await self._post(client, batch.assemble_message(self._describe(own), news, batches))
+        await self._post(client, batch.assemble_message(status, news, batches))
         self._status_sent_at = time.monotonic()
         self._sent = {each.process: each.heard_at for each in behind}
         for holder, seq in chosen:
@@ -145,7 +154,7 @@ class Forwarder:
     async def report_stop(self) -> None:
         """Send a last status, which says that the process has stopped; give up after a second.
 
-        What is in the spool is sent after a restart.
+        What is in the spool then is sent after a restart.
         """
         if self._identity is None:  # No status was sent.
             return
@@ -156,10 +165,16 @@ class Forwarder:
             log.info("forwarder.stop_not_reported", kind=type(error).__name__, error=str(error))
 
     async def send_stop(self, client: "httpx.AsyncClient") -> None:
-        """Send the last status; raise :class:`UpstreamFailed` if it is not accepted."""
-        if self._identity is not None:
+        """Move all notes from memory to the spool, and send that with the last status.
+
+        Raise :class:`UpstreamFailed` if it is not accepted.
+        """
+        own = self._ledger.spool
+        if own is not None and self._identity is not None:
+            await self._store_notes(own, counts=True)
+            await asyncio.to_thread(own.end_batch)
             status = replace(self._identity.describe(self._state), is_stopped=True)
-            await self._post(client, batch.assemble_message(status, (), ()))
+            await self._send(client, status, list(self._choose([own])))
 
     def _make_client(self) -> "httpx.AsyncClient":
         import httpx
@@ -176,8 +191,8 @@ class Forwarder:
             async with asyncio.timeout(max(0.0, due)):
                 await self._ledger.news.wait()
 
-    async def _store_notes(self, own: Spool) -> None:
-        """Move presences, acknowledgements and due `/check` counts from memory to the spool."""
+    async def _store_notes(self, own: Spool, *, counts: bool) -> None:
+        """Move presences and acknowledgements, and with `counts` also those, to the spool."""
         buffer = self._ledger.presence_buffer
         for _ in range(MAX_NOTES_TURNS):
             presences, acks = buffer.take_due(time.monotonic(), batch.MAX_NOTES, INTERVAL_SECONDS)
@@ -186,7 +201,7 @@ class Forwarder:
             if not await self._store(own, batch.dump_notes(presences, acks, ())):
                 buffer.put_back(presences, acks)
                 return
-        if time.monotonic() - self._counts_taken_at < self._timing.counts:
+        if not counts:
             return
         self._counts_taken_at = time.monotonic()
         until = self._state.wall()

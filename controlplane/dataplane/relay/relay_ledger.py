@@ -141,6 +141,12 @@ class RelayLedger:
             self._pending.clear()
             self._pending_bytes = 0
 
+    def close(self) -> None:
+        """Release the spool for other processes; call this once :meth:`run` has ended."""
+        if self.spool is not None:
+            self.spool.close()
+            self.spool = None
+
     async def _open(self, root: Path) -> None:
         """Claim a spool under `root`, again and again until the disk allows it."""
         while self.spool is None:

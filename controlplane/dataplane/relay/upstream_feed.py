@@ -38,6 +38,7 @@ class UpstreamFeed:
         self._state = state
         self._relay_orders = relay_orders
         self._ledger = RelayLedger(state.wall)
+        self._forwarder = Forwarder(config, state, self._ledger)
         state.ledger = self._ledger
         streams.source = source = ReceivedSource(state)
         folder = config.folder
@@ -58,7 +59,7 @@ class UpstreamFeed:
             disk_watch.watch_disk(self._config.folder, self._state),
             *self._relay_orders.tasks(),
             self._ledger.run(self._config),
-            Forwarder(self._config, self._state, self._ledger).run(),
+            self._forwarder.run(),
         )
 
     async def wait_until_read(self) -> None:
@@ -68,4 +69,6 @@ class UpstreamFeed:
             await self._follower.tried.wait()
 
     async def report_stop(self) -> None:
-        """Tell the upstream that this process stops."""
+        """Tell the upstream that this process stops, and release the spool."""
+        await self._forwarder.report_stop()
+        self._ledger.close()

@@ -11,9 +11,11 @@ import orjson
 import pytest
 
 from controlplane.core.errors import Unavailable
+from controlplane.dataplane.emergency.order_list import count_applied
 from controlplane.dataplane.ingest.relay_message import RelayMessage
+from controlplane.dataplane.ingest.report_merge import parse_report
 from controlplane.dataplane.metrics import render_metrics
-from controlplane.dataplane.relay.forwarder import ForwardingTiming
+from controlplane.dataplane.relay.forwarder import ForwardingTiming, UpstreamFailed
 from controlplane.dataplane.relay.spool import Spool
 from controlplane.dataplane.tests.ledgers import NOW
 from controlplane.dataplane.tests.relay_messages import (
@@ -113,20 +115,43 @@ def test_nothing_new_sends_nothing_until_the_status_is_due(relay: Relay, console
     assert len(console.upstream.bodies) == 1
 
 
-def test_last_status_says_that_the_relay_has_stopped_and_leaves_the_spool_alone(
+def test_last_status_says_that_the_relay_has_stopped_and_sends_what_it_holds(
     relay: Relay, console: Console
 ) -> None:
     async def test() -> None:
         async with running(relay):
             await relay.send()
             await relay.report(make_document(1))
+            relay.ledger.check_counter.record_check("token:billing", ["segment:a"], None)
             await relay.send_stop()
 
     run(test)
     first, last = console.messages
     assert (first.status.is_stopped, last.status.is_stopped) == (False, True)
     assert first.status.process == last.status.process
-    assert console.seqs == []
+    assert console.seqs == [1]
+    assert len([each for each in last.batches if each.checks]) == 1
+
+
+def test_relay_that_stops_without_an_upstream_keeps_all_on_its_disk(
+    tmp_path: Path, relay: Relay, console: Console
+) -> None:
+    again = Relay("east", tmp_path, {"a": console.upstream})
+
+    async def test() -> None:
+        async with running(relay):
+            await relay.send()
+            console.upstream.fails = 503
+            relay.ledger.check_counter.record_check("token:billing", ["segment:a"], None)
+            with pytest.raises(UpstreamFailed):
+                await relay.send_stop()
+        console.upstream.fails = 0
+        async with running(again):
+            await again.send()
+
+    run(test)
+    (sent,) = [each for message in console.messages for each in message.batches if each.checks]
+    assert sent.process == console.messages[0].status.process
 
 
 def test_relay_that_was_never_heard_reports_no_stop(relay: Relay, console: Console) -> None:
@@ -346,3 +371,25 @@ def test_metrics_show_requests_and_the_spool(relay: Relay, console: Console) -> 
     assert float(lines[f'switchgear_relay_spool_bytes{{worker="{pid}"}}']) > 200
     assert float(lines[f'switchgear_relay_spool_oldest_seconds{{worker="{pid}"}}']) > 0
     assert float(lines[f'switchgear_relay_requests_total{{outcome="failed",worker="{pid}"}}']) == 1
+
+
+def test_orders_applied_by_instances_are_in_the_status_and_add_up(
+    relay: Relay, console: Console
+) -> None:
+    order_id = "3f2b7c1e-0000-4000-8000-000000000001"
+    report = parse_report(make_document(1, applied_orders=[order_id]))
+    behind = make_status(WEST, "west", applied_orders={order_id: 4}, polling=5)
+
+    async def test() -> None:
+        async with running(relay):
+            buffer = relay.ledger.presence_buffer
+            buffer.record_presence(b"core/a1", b"17", relay.state.copy)
+            buffer.record_presence(b"core/a2", b"17", relay.state.copy)
+            await relay.ledger.report(report, relay.state.copy)
+            await relay.ledger.receive(make_message(status=behind))
+            await relay.send()
+
+    run(test)
+    (message,) = console.messages
+    assert (message.status.applied_orders, message.status.polling) == ({order_id: 1}, 2)
+    assert count_applied(relay.state) == ({order_id: 5}, 7)
