@@ -26,7 +26,7 @@ def build_regions_plan(
 ) -> RunPlan:
     """Return the plan of the demo whose services use relays behind slow proxies, one per region."""
     folder = place.data / "demo" / "regions"
-    token = folder.parent / "relays-token"
+    token, log = folder.parent / "relays-token", place.log / "relays.log"
     relays = [f"{region}-{number}" for region in REGIONS for number in RELAYS]
     free_ports = iter(_pick_ports(len(REGIONS) + len(relays)))
     proxies = {region: next(free_ports) for region in REGIONS}
@@ -36,7 +36,7 @@ def build_regions_plan(
     children = [
         *(_proxy(region, port, settings.port, folder) for region, port in proxies.items()),
         *(
-            _relay(relay, url, proxies[relay.rpartition("-")[0]], folder, token)
+            _relay(relay, url, proxies[relay.rpartition("-")[0]], folder, token=token, log=log)
             for relay, url in urls.items()
         ),
     ]
@@ -63,7 +63,9 @@ def _proxy(region: str, port: int, target: int, folder: Path) -> ChildSpec:
     return replace(spec, name=f"way-to-{region}")
 
 
-def _relay(name: str, url: str, upstream: int, folder: Path, token: Path) -> ChildSpec:
+def _relay(
+    name: str, url: str, upstream: int, folder: Path, *, token: Path, log: Path
+) -> ChildSpec:
     command = (
         *(sys.executable, "manage.py", "dataplane", "--port", url.rpartition(":")[2]),
         *("--upstream", f"http://{ports.HOST}:{upstream}"),
@@ -79,7 +81,7 @@ def _relay(name: str, url: str, upstream: int, folder: Path, token: Path) -> Chi
         (folder / name).mkdir(mode=0o700, parents=True, exist_ok=True)
         return True
 
-    return ChildSpec(name, command, environment, ROOT, prepare=prepare)
+    return ChildSpec(name, command, environment, ROOT, prepare=prepare, log=log)
 
 
 def _environment() -> dict[str, str]:
