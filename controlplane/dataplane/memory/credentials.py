@@ -55,7 +55,7 @@ CodeTable = Mapping[str, CodeHash]
 
 def not_loaded(consequence: str) -> Unavailable:
     return Unavailable(
-        f"{consequence}: the database has not responded since the start.", retry_after=1
+        f"{consequence}: this process has read nothing since its start.", retry_after=1
     )
 
 

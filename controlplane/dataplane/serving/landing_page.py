@@ -48,15 +48,16 @@ switch. To stop a service that uses the client library, set
 
 def render_page(state: State) -> Response:
     """Return the front page as HTML; it contains no secrets, because it needs no sign-in."""
+    age = durations.format_readable(timedelta(seconds=round(state.age_seconds())))
+    confirmed = f"The served data was confirmed {age} ago."
     if state.copy is None:
-        status = "Nothing to serve yet: the database has not responded since the start."
+        status = "Nothing to serve yet: this process has read nothing since its start."
+    elif state.upstream is not None:
+        status = f"This relay gets nothing new from its upstream. {confirmed}"
     elif state.database_reachable:
         status = "Up to date with the database."
     else:
-        status = (
-            "The database does not respond. The served data was confirmed"
-            f" {durations.format_readable(timedelta(seconds=round(state.age_seconds())))} ago."
-        )
+        status = f"The database does not respond. {confirmed}"
     present = degradation_status(state)
     page = (
         _PAGE.replace("{status}", status)
