@@ -20,6 +20,7 @@ EXCHANGE = "/api/v1/emergency/exchange"
 RELAY_ORDERS = "/api/v1/relay/orders"
 RELAY_STREAM = "/api/v1/relay/stream"
 RELAY_BATCH = "/api/v1/relay/batch"
+RELAY_LOST_VERSION = "/api/v1/relay/lost-version"
 _MAX_BYTES_BY_PATH = {
     "/api/v1/configuration": MAX_CONFIGURATION_BODY_BYTES,
     "/api/v1/configuration/diff": MAX_CONFIGURATION_BODY_BYTES,
@@ -27,6 +28,7 @@ _MAX_BYTES_BY_PATH = {
     RELAY_ORDERS: MAX_EXCHANGE_BODY_BYTES,
     "/api/v1/openslo": MAX_OPENSLO_BODY_BYTES,
     RELAY_BATCH: MAX_RELAY_BODY_BYTES,
+    RELAY_LOST_VERSION: MAX_RELAY_BODY_BYTES,
     "/api/v1/report": MAX_REPORT_BODY_BYTES,
     "/api/v1/sli": MAX_SLI_BODY_BYTES,
 }

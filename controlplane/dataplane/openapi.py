@@ -174,6 +174,24 @@ _RELAY_BATCH_STORED = _object_schema(
         "description": "Number of reports that are invalid and were not stored.",
     },
 )
+_RELAY_VERSION = _object_schema(
+    "body signature plane",
+    body={**_TEXT, "description": "The text of the published snapshot that the relay serves."},
+    signature={**_TEXT, "description": "Its `Switchgear-Signature`."},
+    plane={**_TEXT, "description": "The name of the relay."},
+)
+_VERSION_FATE = _object_schema(
+    "is_lost restored_in",
+    is_lost={
+        "type": "boolean",
+        "description": "True while the database has lost the version, and not restored it.",
+    },
+    restored_in={
+        "type": ["integer", "null"],
+        "description": "The version from which on all that it engaged is engaged again; null if "
+        "the database never lost it.",
+    },
+)
 _OVERRIDE = _object_schema(
     "mode reason expires_at version",
     mode={"enum": ["forced_open", "forced_closed", "disabled", "metrics_only", "reset"]},
@@ -476,6 +494,15 @@ def _build_paths() -> dict[str, Any]:
             _response("The batches are stored.", _RELAY_BATCH_STORED),
             _RELAY_NAME,
             body=_RELAY_MESSAGE,
+        ),
+        "/api/v1/relay/lost-version": _make_path(
+            "post",
+            "relay_lost_version",
+            "Tell a relay whether the database has lost the version that the relay serves, as in a "
+            "failover (scope relay). A lost version is stored, and what it engaged is engaged "
+            "again. 422 if this console has not signed it.",
+            _response("What the database knows of the version.", _VERSION_FATE),
+            body=_RELAY_VERSION,
         ),
         "/api/v1/relay/orders": _make_path(
             "post",

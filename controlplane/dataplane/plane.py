@@ -27,6 +27,7 @@ from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
 from .published_file.locations import make_location
 from .published_file.publisher import Publisher
+from .relay.lost_versions import DatabaseAsk, LostVersionEndpoint
 from .relay.orders import RelayOrders
 from .relay.orders_endpoint import RelayOrdersEndpoint
 from .relay.receiver import BatchReceiver
@@ -66,6 +67,7 @@ class Plane:
         self.relay_orders = RelayOrdersEndpoint(self.state, self.order_exchange)
         self.emergency_page = EmergencyPage(self.emergency_orders, self.authorizer)
         self.batch_receiver = BatchReceiver()
+        self.lost_versions = LostVersionEndpoint()
         self.relay_streams = RelayStreams(self.state, StateSource(self.state))
         self._tasks: list[asyncio.Task[None]] = []
         self._feed: StateFeed | None = None
@@ -112,7 +114,10 @@ class Plane:
                 config, self.state, self.emergency_orders, self.order_exchange, self.peers
             )
             orders, streams = self.emergency_orders, self.relay_streams
-            return UpstreamFeed(config, self.state, orders, relay_orders, streams)
+            feed = UpstreamFeed(config, self.state, orders, relay_orders, streams)
+            self.lost_versions.ask = feed.ask_version
+            return feed
+        self.lost_versions.ask = DatabaseAsk(config, self.state)
         return DatabaseFeed(config, self.state, self.emergency_orders, self.peers)
 
     def _prepare_process(self) -> None:

@@ -8,6 +8,7 @@ from controlplane.core.protocol import (
     EMERGENCY_PAGE,
     EXCHANGE,
     RELAY_BATCH,
+    RELAY_LOST_VERSION,
     RELAY_ORDERS,
     RELAY_STREAM,
 )
@@ -119,6 +120,13 @@ def build_routes(plane: Plane) -> Routes:
         ),
         RELAY_BATCH: Endpoint(
             ("POST",), plane.batch_receiver.relay_batch, ("relay",), reads_body=True, parameters=()
+        ),
+        RELAY_LOST_VERSION: Endpoint(
+            ("POST",),
+            plane.lost_versions.relay_lost_version,
+            ("relay",),
+            reads_body=True,
+            parameters=(),
         ),
         RELAY_ORDERS: Endpoint(
             ("POST",), plane.relay_orders.relay_orders, ("relay",), reads_body=True, parameters=()

@@ -93,6 +93,7 @@ POST /ramps/{ramp_id}/abort abort_ramp Abort a ramp
 POST /ramps/{ramp_id}/advance advance_ramp Advance a ramp to its next step
 POST /ramps/{ramp_id}/pause pause_ramp Pause a ramp
 POST /ramps/{ramp_id}/resume resume_ramp Resume a ramp
+POST /relay/lost-version ask_lost_version Ask whether a relay's version was lost
 POST /relay/orders exchange_relay_orders Exchange emergency orders with a relay
 POST /report report_instance Report an instance's state
 POST /relay/batch store_relay_batch Store a relay's batches

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 import structlog
 
 from controlplane.core.environment_variables import WrongVariable
+from controlplane.core.errors import Unavailable
 from controlplane.dataplane.config import RelayConfig
 from controlplane.dataplane.state import State
 
@@ -24,9 +25,17 @@ from .confirmations import Confirmation, InvalidConfirmation, StreamClock
 from .difference import OlderBundle, ReceivedBundle, apply
 from .event_stream import Event
 from .installation import confirm_bundle, install_bundle
+from .lost_versions import SignedSnapshot, VersionFate
 from .source import ReceivedSource
 from .trusted_keys import Keys, TrustedKeys, parse_keys, read_keys
-from .upstream import MAX_PAUSE_SECONDS, TokenRefused, Upstream, UpstreamFailed, connect
+from .upstream import (
+    MAX_PAUSE_SECONDS,
+    NotSupported,
+    TokenRefused,
+    Upstream,
+    UpstreamFailed,
+    connect,
+)
 
 MIN_PAUSE_SECONDS = 0.2
 LAG_SECONDS = 10.0
@@ -34,6 +43,7 @@ LAG_SECONDS = 10.0
 SKEW_SECONDS = 2.0
 STREAM_SECONDS = 3600.0
 """Longest duration of a stream, so that relays spread over the upstreams that are there."""
+LOST = "its database may have lost the version that this relay serves"
 LARGE_BYTES = 64 * 1024
 """Bundles of this size are verified in a thread, because that takes milliseconds."""
 
@@ -84,6 +94,7 @@ class Follower:
         self._keeper = keeper
         self._source = source
         """Serves what was received to the relays behind this one."""
+        self._upstream: Upstream | None = None
         self._index = 0
         self._failures = 0
         """Number of failures in a row since the last confirmation."""
@@ -106,6 +117,7 @@ class Follower:
 
     async def run(self) -> None:
         async with connect(self._config) as upstream:
+            self._upstream = upstream
             while True:
                 pause = 0.0
                 try:
@@ -117,6 +129,15 @@ class Follower:
                 except Exception as error:
                     pause = self._record_failure(error)
                 await asyncio.sleep(random.uniform(0.5, 1.0) * pause)  # noqa: S311
+
+    async def ask_version(self, served: SignedSnapshot) -> VersionFate:
+        """Ask the upstream about a version; raise :class:`Unavailable` without an answer."""
+        if self._upstream is None:
+            raise Unavailable("This relay is starting. Try again in a moment.")
+        try:
+            return await self._upstream.ask_version(self.url, served)
+        except UpstreamFailed as error:
+            raise Unavailable(f"The upstream of this relay can't tell now: {error}.") from error
 
     async def _follow(self, upstream: Upstream) -> None:
         """Follow the present upstream until the stream is old; raise an error before."""
@@ -150,7 +171,7 @@ class Follower:
     async def _receive(self, stream: _Stream, data: bytes) -> None:
         """Verify a bundle, and install it if the stream has told its age."""
         try:
-            received = await self._verify(data)
+            received = await self._verify(stream, data)
         except OlderBundle as error:
             # The stream goes on, for emergency orders, and because the upstream may catch up.
             self._record_older(stream, str(error))
@@ -161,8 +182,8 @@ class Follower:
         if stream.confirmed_at is not None:
             await self._install(stream, stream.confirmed_at)
 
-    async def _verify(self, data: bytes) -> ReceivedBundle:
-        before, keys = self.received, self._keys.keys
+    async def _verify(self, stream: _Stream, data: bytes) -> ReceivedBundle:
+        before, keys = stream.pending or self.received, self._keys.keys
         if len(data) < LARGE_BYTES:
             received = apply(before, data, keys)
         else:
@@ -172,15 +193,45 @@ class Follower:
         return received
 
     async def _install(self, stream: _Stream, confirmed_at: float) -> None:
-        received, stream.pending = stream.pending, None
-        if received is None:
+        received = stream.pending
+        if received is None or not await self._may_adopt(received):
             return
+        stream.pending = None
         await self._keeper.save_before_serving(received, confirmed_at)
         install_bundle(self._state, received, confirmed_at)
         self.received = received
         self._source.install(received.signed)
         self._state.bundles["applied"] += 1
         await self._learn_keys(received)
+
+    async def _may_adopt(self, received: ReceivedBundle) -> bool:
+        """Return False while a new epoch may release what the served version engages.
+
+        The database may have lost that version, and the upstream may know nothing of it.
+        """
+        served = self._state.published
+        theirs = received.head.publication
+        if served is None or served.publication.epoch == theirs.epoch:
+            return True
+        fate = await self._ask_about_served()
+        if fate is None:
+            return False
+        return not fate.is_lost and (fate.restored_in or 0) <= theirs.version
+
+    async def _ask_about_served(self) -> VersionFate | None:
+        """Return what the database knows of the served version; None without an answer."""
+        served = self._state.published
+        if served is None or self._upstream is None:
+            return None
+        content = SignedSnapshot(served.signed_body, served.signature, self._config.plane)
+        try:
+            return await self._upstream.ask_version(self.url, content)
+        except NotSupported as error:
+            self._log_once(str(error), "relay.version_not_verified")
+            return VersionFate(is_lost=False)
+        except UpstreamFailed as error:
+            self._log_once(str(error), "relay.version_not_asked")
+            return None
 
     async def _confirm(self, stream: _Stream, confirmation: Confirmation) -> None:
         state = self._state
@@ -190,11 +241,15 @@ class Follower:
         state.redis_reachable = confirmation.redis
         state.database_read_only = confirmation.read_only
         if stream.lagging_since is not None:
+            await self._ask_about_served()  # A lost version is reported by that.
             self._leave_lagging(stream.lagging_since)
             return
         if confirmation.age is not None:
             stream.confirmed_at = at - confirmation.age
             await self._install(stream, stream.confirmed_at)
+        if stream.pending is not None:
+            state.upstream = causes.bundle_refused(self.url, LOST)
+            return
         if self.received is None or stream.confirmed_at is None:
             return
         if not state.database_reachable and confirmation.database:

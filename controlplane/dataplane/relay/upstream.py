@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from controlplane.core.protocol import RELAY_STREAM
+from controlplane.core.protocol import RELAY_LOST_VERSION, RELAY_STREAM
 from controlplane.dataplane.config import RelayConfig
 
 from .event_stream import Event, EventParser, EventTooLarge
+from .lost_versions import SignedSnapshot, VersionFate, parse_fate
 
 if TYPE_CHECKING:
     import httpx
@@ -22,6 +23,7 @@ SILENCE_SECONDS = 6.0
 """Longest time without a byte, after which an upstream counts as lost."""
 MAX_ANSWER_BYTES = 64 * 1024
 MAX_PAUSE_SECONDS = 5.0
+UNSUPPORTED = {400, 404, 405, 413, 422}
 
 
 class UpstreamFailed(Exception):
@@ -30,6 +32,10 @@ class UpstreamFailed(Exception):
     def __init__(self, reason: str, retry_after: float = 0.0) -> None:
         super().__init__(reason)
         self.retry_after = retry_after
+
+
+class NotSupported(UpstreamFailed):
+    """The upstream can't answer this request, now or later."""
 
 
 class TokenRefused(UpstreamFailed):
@@ -59,6 +65,20 @@ class Upstream:
         except ValueError as error:
             raise UpstreamFailed("its answer is not JSON") from error
 
+    async def ask_version(self, url: str, served: SignedSnapshot) -> VersionFate:
+        """Return what the upstream knows of a version; raise :class:`UpstreamFailed`.
+
+        That is :class:`NotSupported` if it is of an older release, or doesn't accept the signature.
+        """
+        content = served.serialize()
+        headers = {"Content-Type": "application/json"}
+        async with self._request(url + RELAY_LOST_VERSION, headers, content) as response:
+            answer = await response.aread()
+        try:
+            return parse_fate(orjson.loads(answer))
+        except (ValueError, AttributeError) as error:
+            raise UpstreamFailed("its answer about a lost version is not valid") from error
+
     async def events(self, url: str, headers: Mapping[str, str]) -> AsyncGenerator[Event, None]:
         """Yield the events of a relay stream until it ends; raise :class:`UpstreamFailed`."""
         parser = EventParser()
@@ -73,13 +93,18 @@ class Upstream:
 
     @contextlib.asynccontextmanager
     async def _request(
-        self, url: str, headers: Mapping[str, str]
+        self, url: str, headers: Mapping[str, str], content: bytes | None = None
     ) -> AsyncIterator["httpx.Response"]:
         import httpx
 
         authorized = {**headers, "Authorization": f"Bearer {self._config.read_token()}"}
         try:
-            async with self._client.stream("GET", url, headers=authorized) as response:
+            method = "GET" if content is None else "POST"
+            async with self._client.stream(
+                method, url, headers=authorized, content=content
+            ) as response:
+                if content is not None and response.status_code in UNSUPPORTED:
+                    raise NotSupported(f"it answers HTTP {response.status_code}")
                 if response.status_code != httpx.codes.OK:
                     raise _describe_refusal(response)
                 yield response

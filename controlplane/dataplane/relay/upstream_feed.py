@@ -12,6 +12,7 @@ from controlplane.dataplane.sync import disk_watch
 from .bundle_keeper import BundleKeeper
 from .follower import Follower
 from .forwarder import Forwarder
+from .lost_versions import SignedSnapshot, VersionFate
 from .orders import RelayOrders
 from .relay_ledger import RelayLedger
 from .source import ReceivedSource
@@ -67,6 +68,10 @@ class UpstreamFeed:
         is_restored = self._state.copy is not None
         async with asyncio.timeout(RESTORED_READ_SECONDS if is_restored else FIRST_READ_SECONDS):
             await self._follower.tried.wait()
+
+    async def ask_version(self, served: SignedSnapshot) -> VersionFate:
+        """Ask the upstream about a version that a relay behind this one serves."""
+        return await self._follower.ask_version(served)
 
     async def report_stop(self) -> None:
         """Tell the upstream that this process stops, and release the spool."""

@@ -36,6 +36,10 @@ class FakeUpstream:
         self.status = 200
         self.greets = True
         self.age = 0.0
+        self.fate: dict[str, object] | None = None
+        """The answer about a lost version; None for 404."""
+        self.asked: dict[str, str] = {}
+        """The last request about a lost version."""
         self.requests: list[tuple[str, dict[str, str]]] = []
         """Path and headers of each GET."""
         self.last: SignedBundle | None = None
@@ -108,6 +112,11 @@ class FakeUpstream:
             request = (await reader.readuntil(b"\r\n\r\n")).decode().split("\r\n")
             method, path, _ = request[0].split()
             headers = dict(line.lower().split(": ", 1) for line in request[1:] if line)
+            if path == "/api/v1/relay/lost-version" and self.fate is not None:
+                self.asked = orjson.loads(await reader.readexactly(int(headers["content-length"])))
+                writer.write(HEAD % (200, b"application/json") + orjson.dumps(self.fate))
+                writer.close()
+                return
             if method == "POST":  # Reports and orders of the relay.
                 writer.write(HEAD % (404, b"text/plain"))
                 writer.close()

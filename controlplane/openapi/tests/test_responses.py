@@ -70,6 +70,7 @@ DATA_PLANE_ONLY = {
     "/api/v1/keys",
     "/api/v1/relay/batch",
     "/api/v1/relay/stream",
+    "/api/v1/relay/lost-version",
     "/api/v1/relay/orders",
     "/ofrep/v1/evaluate/flags",
     "/ofrep/v1/evaluate/flags/{key}",
@@ -82,6 +83,7 @@ WITHOUT_A_KEY = {
     "/api/v1/hooks/alertmanager",  # these tell their repeats by themselves.
     "/api/v1/report",
     "/api/v1/emergency/orders",  # Orders have an id.
+    "/api/v1/relay/lost-version",  # A version is stored once.
     "/api/v1/relay/batch",  # Batches have a process and a seq.
     "/api/v1/relay/orders",
 }

@@ -34,6 +34,7 @@ NOT_DJANGO = (
     "/api/v1/config",
     "/api/v1/snapshot/stream",
     "/api/v1/relay/batch",
+    "/api/v1/relay/lost-version",
     "/api/v1/relay/stream",
 )
 
