@@ -9,6 +9,7 @@ from .servers import HOST
 
 SNAPSHOT = "/api/v1/snapshot"
 STREAM = "/api/v1/snapshot/stream"
+RELAY_STREAM = "/api/v1/relay/stream"
 LENGTH = re.compile(rb"\ncontent-length: *(\d+)", re.IGNORECASE)
 ETAG = re.compile(rb'\netag: *("[^"]+")', re.IGNORECASE)
 VERSION = re.compile(rb"\nswitchgear-version: *(\d+)", re.IGNORECASE)

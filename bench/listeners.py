@@ -1,9 +1,9 @@
 """Clients that wait for changes, thousands in one thread: polls, event streams or WebSockets.
 
 Run as a process of its own: `python -m bench.listeners KIND PORT TOKEN COUNT`; see `KINDS`. Once
-all clients have received a version, prints a JSON line `{"version": 7, "moments": […]}`: for each
-client the monotonic time, in ns, at which it had the version. Ends when its standard input is
-closed.
+all clients have received a version, prints a JSON line `{"version": 7, "moments": […], "bytes":
+90}`: for each client the monotonic time, in ns, at which it had the version, and the bytes of the
+last read of all clients. Ends when its standard input is closed.
 """
 
 import json
@@ -53,11 +53,13 @@ class Poll:
 class EventStream:
     """A client that receives server-sent events."""
 
+    path = http_client.STREAM
+
     def __init__(self, connection: socket.socket, token: str, number: int) -> None:
         self._received = b""
         name = b"Switchgear-Instance: bench/%d" % number
         connection.send(
-            http_client.get_request(http_client.STREAM, token, b"Accept: text/event-stream", name)
+            http_client.get_request(self.path, token, b"Accept: text/event-stream", name)
         )
 
     def take(self, data: bytes) -> list[int]:
@@ -73,6 +75,7 @@ class EventStream:
 
 CHUNK_SIZE = re.compile(rb"\r\n[0-9a-fA-F]+\r\n")
 """Matches what separates two chunks of HTTP's chunked encoding."""
+MANIFEST_VERSION = re.compile(rb'\\"version\\":([0-9]+)')
 
 
 class OrderStream(EventStream):
@@ -90,11 +93,28 @@ class OrderStream(EventStream):
         return [event.count(b'"emergency":"')]
 
 
+class RelayStream(EventStream):
+    """A relay's stream: it receives bundles, orders and confirmations."""
+
+    path = http_client.RELAY_STREAM
+
+    def take(self, data: bytes) -> list[int]:
+        """Process received bytes; return the snapshot versions of the bundles among them."""
+        self._received += data
+        if not self._received.endswith(http_client.END_OF_EVENT):
+            return []
+        _, *bundles = self._received.split(b"event: bundle\n")
+        self._received = b""
+        # The manifest is the first member of the data.
+        return [int(found[1]) for each in bundles if (found := MANIFEST_VERSION.search(each))]
+
+
 KINDS = {
     "polls": Poll,
     "held": partial(Poll, path=f"{http_client.SNAPSHOT}?wait={WAIT_SECONDS}"),
     "streams": EventStream,
     "orders": OrderStream,
+    "relays": RelayStream,
     "sockets": websocket_client.WebSocket,
 }
 
@@ -110,6 +130,7 @@ def main(kind: str, port: int, token: str, count: int) -> None:
         poller.register(connection, select.EPOLLIN)
     buffer = memoryview(bytearray(RECEIVED_AT_ONCE))
     moments: dict[int, list[int]] = defaultdict(list)
+    sizes: dict[int, int] = defaultdict(int)
     while True:
         for number, _ in poller.poll():
             if number == sys.stdin.fileno():
@@ -121,8 +142,10 @@ def main(kind: str, port: int, token: str, count: int) -> None:
                 raise SystemExit(f"bench: the server has closed one of {count} ({kind})")
             for version in client.take(bytes(buffer[:size])):
                 moments[version].append(now)
+                sizes[version] += size
                 if len(moments[version]) == count:
-                    print(json.dumps({"version": version, "moments": moments[version]}), flush=True)
+                    line = {"moments": moments[version], "bytes": sizes[version]}
+                    print(json.dumps({"version": version, **line}), flush=True)
 
 
 if __name__ == "__main__":

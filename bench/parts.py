@@ -22,6 +22,7 @@ from . import (
     pages,
     propagation,
     ramps,
+    relays,
     rows,
     sizes,
     slo_evaluation,
@@ -36,6 +37,7 @@ from .table import ResultTable
 from .wrk import LoadFigures
 
 ENGAGED = 100
+RELAYED = 1000
 POLL_P99_MS = 100.0
 STREAM_P99_MS = 25.0
 PUBLICATION_P99_MS = 50.0
@@ -64,6 +66,7 @@ class Setting:
     letters: int
     audited: int
     orders: int
+    relays: int
 
 
 def measure_rows(setting: Setting, table: ResultTable) -> None:
@@ -109,6 +112,16 @@ def measure_listeners(kind: str, called: str, setting: Setting, table: ResultTab
         name = f"bare ASGI, the same {called}"
         spreads.insert(0, fanout.measure(name, holder, kind, token, *size, ring))
     table.print_fanout(spreads)
+
+
+def measure_relays(setting: Setting, table: ResultTable) -> None:
+    """Measure what hundreds of relays cost the data plane that they follow."""
+    fixtures.create_switches(RELAYED, RELAYED)
+    token = fixtures.make_token(*relays.SCOPES)
+    with running(PLANE, core=setting.core, loop=setting.loop) as plane:
+        ring = fanout.engage_switch("relayed")
+        costs = relays.measure(plane, token, setting.relays, setting.changes, ring)
+    table.print_relays(costs, relays.measure_bundles(RELAYED))
 
 
 def measure_sockets(setting: Setting, table: ResultTable) -> None:
@@ -255,6 +268,7 @@ PARTS: dict[str, Callable[[Setting, ResultTable], None]] = {
     "commits": measure_commits,
     "held": partial(measure_listeners, "held", "held polls"),
     "streams": partial(measure_listeners, "streams", "streams"),
+    "relays": measure_relays,
     "live": measure_sockets,
     "emergency": measure_orders,
     "storm": measure_cold_start,

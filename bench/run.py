@@ -34,6 +34,7 @@ SIZES = {
     "letters": (100_000, 1000, 1_000_000),
     "audited": (50_000, 1000, 5_000_000),
     "orders": (5000, 300, 5000),
+    "relays": (500, 1, 2000),
 }
 """Default, minimum and maximum of each size, a field of `parts.Setting` and an option."""
 

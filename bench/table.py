@@ -15,6 +15,7 @@ from .lists import ROWS, Lists
 from .many_switches import SizeCosts
 from .pages import Pages
 from .ramps import RampCosts
+from .relays import BundleCosts, RelayCosts
 from .rows import FROM_RELAY
 from .sizes import SnapshotSizes
 from .slo_evaluation import EvaluationCosts
@@ -28,6 +29,7 @@ WANTED_RELAY_RATIO = 0.95
 """Ratio of a relay's throughput to that of a data plane."""
 WANTED_LARGE_RATIO = 0.95
 REACH_P99_MS = 250.0
+RELAYS_CPU_PERCENT, BUNDLE_MS = 5.0, 2.0
 COLD_P99_MS = 1000.0
 OWN_ORDER_P99_MS, PEER_ORDER_P99_MS = 50.0, 1500.0
 PAGE_P99_MS = 1000.0
@@ -94,6 +96,23 @@ class ResultTable:
             target = _under("p99", result.latencies.p99_ms, wanted)
             self._line(result.name, *cells, f"{result.load_ms:.0f}", target=target)
             _stalled(result.latencies)
+
+    def print_relays(self, result: RelayCosts, bundles: BundleCosts) -> None:
+        """Print what relays cost their data plane, and the cost of each bundle."""
+        _head("", "p50 ms", "p99 ms", "worst ms", "CPU ms", "bytes")
+        cells = (*_three(result.latencies), f"{result.cpu_ms:.0f}", f"{result.change_bytes:,.0f}")
+        name = f"{result.count:,} relays, {bundles.engaged:,} engaged, one change"
+        target = _under("p99", result.latencies.p99_ms, REACH_P99_MS)
+        self._line(name, *cells, target=target)
+        _stalled(result.latencies)
+        is_met = result.rest_percent < RELAYS_CPU_PERCENT
+        target = (f"< {RELAYS_CPU_PERCENT:.0f} %", is_met)
+        self._line("  at rest, share of a core", f"{result.rest_percent:.1f} %", target=target)
+        _head("", "collect ms", "sign ms", "diff. ms", "apply ms")
+        steps = (bundles.collect_ms, bundles.sign_ms, bundles.difference_ms)
+        cells = tuple(f"{each:.2f}" for each in (*steps, bundles.apply_ms))
+        target = (f"first 3 < {BUNDLE_MS:.0f} ms", sum(steps) < BUNDLE_MS)
+        self._line(f"a bundle, {bundles.engaged:,} engaged", *cells, target=target)
 
     def print_commit(self, way: str, result: Latencies, wanted_p99_ms: float) -> None:
         """Print the latency of a change from its commit to one client, received by `way`."""
