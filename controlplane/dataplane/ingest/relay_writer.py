@@ -8,7 +8,7 @@ import asyncio
 from collections import Counter, deque
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from uuid import UUID
 
 import orjson
@@ -26,10 +26,9 @@ from .relay_message import RelayBatch, RelayedCounts, RelayMessage
 from .relay_statuses import MAX_STATUSES
 
 STATUS_INTERVAL = timedelta(seconds=4)
-"""Shortest interval between two writes of a process's status."""
+"""Shortest interval between two writes of a process's status without another version."""
 MAX_MESSAGES = 1000
 """Most messages that wait to be written."""
-_NEVER = datetime.min.replace(tzinfo=UTC)
 
 log = structlog.get_logger(__name__)
 
@@ -85,8 +84,8 @@ class RelayWriter:
         self._quota = quota
         self._pending: deque[PendingMessage] = deque()
         self._one_by_one = 0
-        self._stated_at: dict[UUID, datetime] = {}
-        """Time when the status of each process was written last."""
+        self._written: dict[UUID, tuple[datetime, ProcessStatus]] = {}
+        """The status of each process that was written last, and when."""
 
     def __len__(self) -> int:
         return len(self._pending)
@@ -151,7 +150,7 @@ class RelayWriter:
             status
             for one in messages
             for status in list_statuses(one, now)
-            if now - self._stated_at.get(status.process, _NEVER) >= STATUS_INTERVAL
+            if self._is_news(status, now)
         ]
         batches = [batch for one in messages for batch in one.batches]
         presences = [clamp_presence(each, now) for batch in batches for each in batch.presences]
@@ -164,9 +163,9 @@ class RelayWriter:
         async with connection.transaction():
             await processes.write_statuses(connection, statuses)
             await write_notes(connection, presences, [a for a in acks if a.instance in admitted])
-        self._stated_at.update((status.process, now) for status in statuses)
-        if len(self._stated_at) > MAX_STATUSES:
-            self._stated_at.clear()
+        self._written.update((status.process, (now, status)) for status in statuses)
+        if len(self._written) > MAX_STATUSES:
+            self._written.clear()
         repeated = 0
         if counted := [batch for batch in batches if batch.checks]:
             callers = {each.caller for batch in counted for each in batch.checks}
@@ -174,6 +173,16 @@ class RelayWriter:
             repeated = await write_counts(connection, counted, admitted, now)
         self.outcomes["repeated"] += repeated
         self.outcomes["accepted"] += len(batches) - repeated
+
+    def _is_news(self, status: ProcessStatus, now: datetime) -> bool:
+        """Return True if a status is to be written: if it matters at once, or after a while."""
+        if status.process not in self._written:
+            return True
+        written_at, before = self._written[status.process]
+        has_changed = (status.is_stopped, status.epoch, status.version) != (
+            *(before.is_stopped, before.epoch, before.version),
+        )
+        return has_changed or now - written_at >= STATUS_INTERVAL
 
 
 async def write_notes(

@@ -159,6 +159,22 @@ def test_checks_are_counted_once_although_relays_are_killed(chain: Chain) -> Non
     assert counted(21)
 
 
+def test_relay_that_is_stopped_sends_the_counts_that_it_has(chain: Chain) -> None:
+    caller = f"core/{secrets.token_hex(3)}"
+    statement = "SELECT checks #>> '{feature:assistant,allowed}' FROM core_instance WHERE id = %s"
+    process = chain.second.process
+    for _ in range(5):
+        check(chain, chain.second, caller)
+
+    process.terminate()
+    process.wait(20)
+
+    wait_until(lambda: chain.fetch(statement, caller) == "5", 10, chain.second.read_output)
+    is_stopped = "SELECT is_stopped FROM core_dataplane WHERE name = 'second'"
+    wait_until(lambda: chain.fetch(is_stopped), 10, chain.first.read_output)
+    chain.second.start()
+
+
 def test_both_relays_have_rows_of_their_own_that_survive_restarts(chain: Chain) -> None:
     statement = "SELECT count(*) FROM core_dataplane WHERE is_relay"
     upstream = "SELECT upstream FROM core_dataplane WHERE name = %s"

@@ -170,6 +170,23 @@ def test_status_makes_a_row_of_each_relay(upstream: Upstream) -> None:
     assert (east.heard_at, west.heard_at) == (NOW, NOW - timedelta(seconds=2))
 
 
+def test_stop_and_start_of_a_relay_are_written_at_once(upstream: Upstream) -> None:
+    for is_stopped in (False, True, False):
+        upstream.clock.later(0.1)
+        upstream.receive(make_message(status=make_status(is_stopped=is_stopped)))
+        assert DataPlane.objects.get(process=EAST).is_stopped is is_stopped
+
+
+def test_unchanged_status_is_written_every_few_seconds(upstream: Upstream) -> None:
+    written = []
+    for _ in range(10):
+        upstream.clock.later(1)
+        upstream.receive(make_message())
+        written.append(DataPlane.objects.get(process=EAST).heard_at)
+
+    assert len(set(written)) == 3
+
+
 def test_times_after_now_count_as_now(upstream: Upstream) -> None:
     ahead = NOW + timedelta(hours=2)
     upstream.take(
