@@ -18,14 +18,17 @@ import httpx
 import pytest
 
 from controlplane.accounts.emergency_codes import codes
+from controlplane.core.signatures import SigningKey
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.emergency.page.form import make_nonce
 from controlplane.dataplane.memory.credentials import CodeHash
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.relay.upstream_causes import unreachable
 from controlplane.dataplane.storage.order_journal import order_key
 from controlplane.dataplane.tests.served import REPORTER, ask, copy, plane
+from controlplane.dataplane.tests.test_order_set import order
 from switches.emergency.orders import ENGAGE, Order, Orderer
 
 KEY = order_key("a secret")
@@ -629,3 +632,54 @@ def test_switches_that_instances_check_are_suggested_and_known(served: Plane) ->
     said = text(engage(served, switch="feature:nl2sql"))
     assert "nl2sql is engaged" in said
     assert "is registered" not in said
+
+
+@pytest.fixture
+def relay(served: Plane) -> Plane:
+    """The same as a relay that its upstream reaches, with an order of another data plane."""
+    served.emergency_orders.relay_key = SigningKey.generate()
+    served.state.database_reachable = True
+    served.state.add_orders([order(1, "feature:mail")])
+    return served
+
+
+def test_page_of_a_relay_says_what_it_is(relay: Plane) -> None:
+    assert "This is the relay dp-1 . PostgreSQL responds." in text(send(relay))
+
+
+def test_page_of_a_relay_that_is_cut_off_says_since_when_and_what_an_order_does(
+    relay: Plane,
+) -> None:
+    relay.state.confirm(relay.state.now() - 180)
+    relay.state.upstream = unreachable(["http://console:8000"], "no route")
+    relay.state.database_reachable = False
+
+    said = text(send(relay))
+
+    assert "This is the relay dp-1 , and it has heard nothing new from its upstream since" in said
+    assert "at once in this region, and elsewhere once the upstream has it" in said
+    assert "What you see was confirmed 3 min ago." in said
+    assert "PostgreSQL" not in said
+    assert "console:8000" not in said
+
+
+def test_relay_offers_to_withdraw_only_what_was_given_to_it(relay: Plane) -> None:
+    given = text(engage(relay))
+    assert "feature: chat is engaged" in given
+
+    said = text(post(relay, action="show", **WHO))
+
+    assert said.count("Withdraw this order") == 1
+    assert said.count("It was not given to this relay: withdraw it on a data plane.") == 1
+    other = post(relay, action="withdraw", order=str(order(1).id), reason="no more errors", **WHO)
+    assert other.status_code == 409
+    assert "given on dp-1" in text(other)
+
+
+def test_page_of_a_relay_that_knows_nothing_names_its_upstream() -> None:
+    made = Plane()
+    made.emergency_orders.relay_key = SigningKey.generate()
+
+    said = text(send(made))
+
+    assert "This relay can't check codes yet: its upstream has not responded" in said

@@ -149,6 +149,8 @@ class EmergencyPage:
             service.count_planes(),
             service.holders,
             count_applied,
+            is_relay=service.relay_key is not None,
+            may_withdraw=service.is_own,
         )
 
 

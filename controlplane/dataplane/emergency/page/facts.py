@@ -34,7 +34,9 @@ class PageFacts:
     `entries` are the engaged and ramping switches, the latest first. `age_seconds` is the time
     since the database confirmed the served data; None if nothing is served yet. `holders` returns
     the names of the data planes that hold an order, of `planes` in all; `count_applied` how many
-    instances apply it, and how many this plane has seen.
+    instances apply it, and how many this plane has seen. On a relay (`is_relay`),
+    `has_lost_upstream` says that it gets nothing new; `may_withdraw` says which orders can be
+    withdrawn here.
     """
 
     installation: Installation
@@ -49,6 +51,9 @@ class PageFacts:
     planes: int
     holders: Callable[[UUID], Collection[str]]
     count_applied: Callable[[UUID], tuple[int, int]]
+    is_relay: bool
+    has_lost_upstream: bool
+    may_withdraw: Callable[[Order], bool]
 
     @property
     def is_database_writable(self) -> bool:
@@ -85,6 +90,9 @@ def read_facts(
     planes: int,
     holders: Callable[[UUID], Collection[str]],
     count_applied: Callable[[UUID], tuple[int, int]],
+    *,
+    is_relay: bool,
+    may_withdraw: Callable[[Order], bool],
 ) -> PageFacts:
     copy = state.copy
     entries = (
@@ -106,4 +114,7 @@ def read_facts(
         planes=planes,
         holders=holders,
         count_applied=count_applied,
+        is_relay=is_relay,
+        has_lost_upstream=state.upstream is not None,
+        may_withdraw=may_withdraw,
     )

@@ -141,14 +141,25 @@ def _render_problems(heading: str, problems: Mapping[str, Sequence[str]]) -> Mar
 def _render_condition(facts: PageFacts) -> Markup:
     """Return what is known of the database, how old the data is, and how much is engaged."""
     if facts.age_seconds is None:
-        return Markup(
-            '<div class="note stop"><p><b>This data plane can\'t check codes yet:</b> PostgreSQL'
-            " has not responded since it started. Use another data plane.</p></div>"
+        return fill(
+            '<div class="note stop"><p><b>This {kind} can\'t check codes yet:</b> {source}'
+            " has not responded since it started. Use another data plane.</p></div>",
+            kind="relay" if facts.is_relay else "data plane",
+            source="its upstream" if facts.is_relay else "PostgreSQL",
         )
     seconds = timedelta(seconds=round(facts.age_seconds))
     age = fill("What you see was confirmed {age} ago.", age=durations.format_readable(seconds))
     url, kind = facts.installation.console_url, ""
-    if not facts.database_reachable:
+    if facts.has_lost_upstream:
+        said = fill(
+            "<b>This is the relay <bdi>{plane}</bdi>, and it has heard nothing new from its"
+            " upstream since {since}.</b> An order given here blocks at once in this region, and"
+            " elsewhere once the upstream has it. {age}",
+            plane=facts.plane,
+            since=facts.describe_time(facts.now - seconds, seconds=True),
+            age=age,
+        )
+    elif not facts.database_reachable:
         said = Markup(
             f"<b>PostgreSQL does not respond.</b> Orders given here work without it. {age}"
         )
@@ -158,6 +169,8 @@ def _render_condition(facts: PageFacts) -> Markup:
         console = fill('<a href="{url}">the console</a>', url=url) if url else "the console"
         said = fill("<b>PostgreSQL responds.</b> You can also use {console}.", console=console)
         kind = " flow"
+    if facts.is_relay and not facts.has_lost_upstream:
+        said = fill("This is the relay <bdi>{plane}</bdi>. {said}", plane=facts.plane, said=said)
     engaged = sum(entry.state == "engaged" for entry in facts.entries)
     ramping = len(facts.entries) - engaged
     numbers = count(engaged, "switch is engaged", "switches are engaged")

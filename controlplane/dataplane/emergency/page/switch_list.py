@@ -32,6 +32,9 @@ _SECTION = """<section class="stack" aria-labelledby="engaged">
 {withdrawn}
 {show}
 </section>"""
+_NOT_HERE = Markup(
+    '<p class="quiet">It was not given to this relay: withdraw it on a data plane.</p>'
+)
 _ORDER = """<div class="order" id="order-{id}">
 <p><bdi dir="auto">{reason}</bdi></p>
 <p class="quiet">Ordered by <bdi>{by}</bdi> on {plane} at {at}.</p>
@@ -188,7 +191,9 @@ def _render_details(
             at=facts.describe_time(order.at, seconds=True),
             planes=describe_planes(facts.holders(order.id), facts.planes),
             applied=describe_effect(facts, order),
-            withdraw=render_withdraw(order, form, grant, problems),
+            withdraw=render_withdraw(order, form, grant, problems)
+            if facts.may_withdraw(order)
+            else _NOT_HERE,
         )
         for order in facts.list_orders(entry.id)
     ]
