@@ -46,7 +46,8 @@ class Part:
     @classmethod
     def build(cls, values: Mapping[str, bytes]) -> "Part":
         """Return the part with its hash; raise ValueError if a value has more than one line."""
-        lines = [b"%b %b" % (orjson.dumps(key), values[key]) for key in sorted(values)]
+        values = dict(sorted(values.items()))  # The next ones are sorted faster then.
+        lines = [b"%b %b" % (orjson.dumps(key), value) for key, value in values.items()]
         text = b"\n".join(lines)
         if text.count(b"\n") > max(0, len(lines) - 1):
             raise ValueError("a value has more than one line")

@@ -1,7 +1,8 @@
 """Collection of a data plane's state into a bundle; unchanged parts keep their objects. Pure."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import orjson
 
@@ -56,7 +57,7 @@ def collect(state: State, before: Bundle | None) -> Bundle | None:
         bundle.TOKENS: (_token_values, (tokens,)),
         bundle.CODES: (_code_values, (state.codes,)),
         bundle.KNOWN: (_known_values, (known,)),
-        bundle.POLICIES: (_policy_values, (policies,)),
+        bundle.POLICIES: (partial(_policy_values, before), (policies,)),
         bundle.CAUSES: (_cause_values, (causes,)),
     }
     head = BundleHead(
@@ -135,14 +136,28 @@ def _known_values(known: Iterable[str]) -> Values:
     return dict.fromkeys(known, b"")
 
 
-def _policy_values(policies: Policies | None) -> Values:
+def _policy_values(before: Bundle | None, policies: Policies | None) -> Values:
+    """Return the lines of policies; those of callers without changes are reused from `before`."""
     if policies is None:
         return {}
-    return {
-        f"{caller}->{callee}": _dump(policy_element(one))
-        for caller, callees in policies.by_caller.items()
-        for callee, one in callees.items()
-    }
+    known: Policies | None = None
+    if before is not None and (source := before.sources.get(bundle.POLICIES)):
+        known = cast(Policies | None, source[0])
+    values: dict[str, bytes] = {}
+    if before is not None and known is not None:
+        if known.by_caller.keys() <= policies.by_caller.keys():
+            values.update(before.parts[bundle.POLICIES].values)
+        else:
+            known = None
+    for caller, callees in policies.by_caller.items():
+        lines = {} if known is None else known.by_caller.get(caller, {})
+        if lines is callees:
+            continue
+        for callee in lines.keys() - callees.keys():
+            del values[f"{caller}->{callee}"]
+        for callee, one in callees.items():
+            values[f"{caller}->{callee}"] = _dump(policy_element(one))
+    return values
 
 
 def _cause_values(causes: Sequence[Any]) -> Values:

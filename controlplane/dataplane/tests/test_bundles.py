@@ -277,6 +277,37 @@ def test_state_without_tokens_has_no_bundle() -> None:
     assert collect(state, None) is None
 
 
+@pytest.mark.parametrize("callees", [("core", "db"), ("core", "cache"), ("web", "db")])
+def test_policies_that_were_read_again_replace_all(callees: tuple[str, str]) -> None:
+    plane = changed_plane()
+    some = [DependencyPolicy("core", callee, 10, b"{}") for callee in ("db", "cache")]
+    plane.state.install_policies(Policies.build(EPOCH, 10, some, NOON))
+    before = apply(None, full(plane.bundle()), KEYS)
+
+    left = DependencyPolicy(*callees, 11, b'{"retry":null}')
+    plane.state.install_policies(Policies.build(EPOCH, 11, [left], NOON))
+    after = apply(before, difference(before.signed.parts, plane.bundle()), KEYS)
+
+    assert after.contents.policies is not None
+    assert after.contents.policies.list_all() == [left]
+
+
+def test_policies_of_unchanged_callers_are_not_rendered_again() -> None:
+    plane = changed_plane()
+    policies = Policies.build(
+        EPOCH, 10, [DependencyPolicy(each, "db", 10, b"{}") for each in ("core", "web")], NOON
+    )
+    plane.state.install_policies(policies)
+    before = plane.bundle().parts[POLICIES].values
+    changed = DependencyPolicy("core", "db", 11, b'{"retry":null}')
+
+    plane.state.install_policies(policies.with_changes(11, [changed], NOON))
+    after = plane.bundle().parts[POLICIES].values
+
+    assert after["core->db"] != before["core->db"]
+    assert after["web->db"] is before["web->db"]
+
+
 def test_policies_of_another_epoch_are_left_out() -> None:
     plane = changed_plane()
     plane.restore_backup()
