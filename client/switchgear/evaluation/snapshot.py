@@ -24,8 +24,8 @@ SCHEMA = 1
 MAX_SWITCHES = 50_000
 MAX_BYTES = 16 * 2**20
 """Maximum size of a published snapshot."""
-MAX_SERVED_BYTES = 2 * MAX_BYTES
-"""Maximum size of a served one, which may hold the published one as text beside its switches."""
+MAX_SERVED_BYTES = MAX_BYTES * 9 // 4
+"""Maximum size of a served one, which may hold the published one as text, with escaped quotes."""
 POLL_SECONDS = 5.0
 GRACE_SECONDS = 5.0
 """Seconds that an engagement with `on_expiry=release` continues past its expiry."""

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +15,7 @@ from switches.emergency.orders import ENGAGE, Order, Orderer
 from switches.snapshot import SnapshotVersion
 from switches.tests.snapshots import make_entry
 from switchgear.console.signatures import make_parser
+from switchgear.evaluation.snapshot import MAX_SWITCHES
 
 KEY = SigningKey.generate()
 EPOCH = UUID("8b4ccf29-2b0e-4b5c-9c69-1d5f2f3a7a11")
@@ -76,3 +78,22 @@ def test_verified_and_unverified_client_have_the_same_switches_and_orders(
     assert verified.entries == plain.entries
     assert verified.open_orders == plain.open_orders
     assert verified.hidden_orders == plain.hidden_orders
+
+
+@pytest.mark.slow
+def test_largest_snapshot_with_an_order_is_within_the_limits_of_clients() -> None:
+    state = State()
+    state.install_keys([KEY], [])
+    reason = "provider outage, 5xx on completions since 02:10"
+    entries = [
+        make_entry(f"feature:variant-of-the-checkout-{number:05}", reason=reason)
+        for number in range(MAX_SWITCHES - 1)
+    ]
+    state.install_copy(Copy.render(SnapshotVersion(EPOCH, 17, NOW), entries), state.now())
+    state.add_orders([make_order(1, "segment:finance")])
+    assert state.copy is not None
+
+    parse = make_parser([str(KEY.public)])
+    verified = parse(state.copy.body, state.copy.signature, {})
+
+    assert len(verified.entries) == MAX_SWITCHES
