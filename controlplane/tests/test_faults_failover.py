@@ -1,4 +1,7 @@
-"""A failover to a PostgreSQL replica that was behind: nothing that was engaged is released."""
+"""A failover to a PostgreSQL replica that was behind: nothing that was engaged is released.
+
+The pollers and the service read data planes, a relay, and the console.
+"""
 
 import time
 from collections.abc import Iterator
@@ -11,7 +14,7 @@ import httpx
 import pytest
 
 from controlplane.dataplane.tests.lines import Background, Line, background
-from controlplane.dataplane.tests.processes import Server, addresses, data_plane
+from controlplane.dataplane.tests.processes import Server, addresses, data_plane, relay
 from controlplane.dataplane.tests.watch import Watch, watching
 from controlplane.supervisor import cluster
 from controlplane.tests.installation import Installation, running, wait_until
@@ -28,7 +31,7 @@ EPOCH = "SELECT epoch, version FROM switches_publication"
 
 @dataclass
 class House:
-    """An installation whose PostgreSQL has a replica, with two data planes."""
+    """An installation whose PostgreSQL has a replica, with two data planes and a relay."""
 
     primary: PostgresServer
     replica: PostgresServer
@@ -102,6 +105,10 @@ def house(tmp_path: Path, loop: Background) -> Iterator[House]:
             for name in NAMES
         }
         token = console.token("switches:read", "switches:write", "report:write", "reports:read")
+        upstream = int(planes["dp-2"].url.rpartition(":")[2])
+        planes["relay"] = stack.enter_context(
+            relay(tmp_path / "relay", console.token("relay"), upstream)
+        )
         client = stack.enter_context(console.client(token))
         yield House(primary, replica, line, console, planes, client, token)
 
@@ -121,7 +128,7 @@ def watch(house: House, loop: Background) -> Iterator[Watch]:
 
 @pytest.fixture
 def follower(house: House, tmp_path: Path) -> Iterator[Service]:
-    plane, output = house.planes["dp-2"], tmp_path / "service"
+    plane, output = house.planes["relay"], tmp_path / "service"
     details = {"name": "core", "stream": True, "output": output}
     with service(plane.url, house.token, SWITCHES, **details) as one:
         yield one
