@@ -13,6 +13,7 @@ import pytest
 from controlplane.core.degradation_levels import REDIS
 from controlplane.core.signatures import SigningKey
 from controlplane.dataplane.application import Application
+from controlplane.dataplane.memory.credentials import Credential
 from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.relay import stream as relay_stream
@@ -276,15 +277,20 @@ def test_confirmations_are_the_same_bytes_for_all_but_the_first(
     asyncio.run(run())
 
 
-def test_revoked_token_ends_the_stream_within_a_second() -> None:
+@pytest.mark.parametrize(
+    "tokens",
+    [{}, {b"relay00001": credential(RELAY, "switches:read")}],
+    ids=["revoked", "owner no longer an admin"],
+)
+def test_token_that_loses_the_scope_ends_the_stream_within_a_second(
+    tokens: dict[bytes, Credential],
+) -> None:
     async def run() -> None:
         served = upstream()
         async with follow(served) as exchange:
             await Relay(exchange).begin()
-            assert served.state.tokens is not None
-            kept = {key: one for key, one in served.state.tokens.items() if key != b"relay00001"}
 
-            served.state.install_tokens(3, kept)
+            served.state.install_tokens(3, tokens)
 
             assert await exchange.part(1) == b""
             await asyncio.wait_for(exchange.task, 1)
