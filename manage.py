@@ -7,11 +7,10 @@ import sys
 
 def main() -> int:
     from controlplane.core.environment_variables import WrongVariable
-    from controlplane.processes.relay_command import RelayCommand, is_relay_command
+    from controlplane.processes.relay_command import is_relay_command, run_relay_command
 
     try:
-        if is_relay_command(sys.argv):
-            RelayCommand().run_from_argv(sys.argv)
+        if is_relay_command(sys.argv) and run_relay_command(sys.argv):
             return 0
         os.environ.setdefault("DJANGO_SETTINGS_MODULE", "controlplane.settings")
         from django.core.management import execute_from_command_line

@@ -85,6 +85,11 @@ class RelayConfig(ServingConfig):
     order_signing_key: SigningKey = field(default_factory=SigningKey.generate)
     relays: tuple[str, ...] = ()
 
+    @property
+    def secrets(self) -> Path | None:
+        """The folder of the relay's secret and of its upstream's public keys."""
+        return None if self.folder is None else self.folder.parent / "secrets"
+
     def read_token(self) -> str:
         """Return the token for the upstream; raise :class:`WrongVariable` if it can't be read.
 

@@ -18,6 +18,7 @@ from .serving.responses import Response
 from .state import State
 
 PEER_STATUSES = ("reachable", "unreachable", "older")
+BUNDLE_OUTCOMES = ("applied", "invalid", "older")
 BATCH_OUTCOMES = ("accepted", "repeated", "refused")
 REQUEST_OUTCOMES = ("accepted", "failed")
 EXCHANGE_OUTCOMES = ("succeeded", "failed")
@@ -76,6 +77,21 @@ def _relay_metrics(state: State, worker: str) -> Iterator[Metric]:
     ledger = state.ledger
     if not isinstance(ledger, RelayLedger):
         return
+    connected = GaugeMetricFamily(
+        "switchgear_relay_upstream_up",
+        "1 while an upstream confirms what this relay serves.",
+        labels=["worker"],
+    )
+    connected.add_metric([worker], float(state.upstream is None and state.heard_database))
+    yield connected
+    bundles = CounterMetricFamily(
+        "switchgear_relay_bundles",
+        "Bundles from upstreams: applied, or refused because they are invalid or older.",
+        labels=["outcome", "worker"],
+    )
+    for outcome in BUNDLE_OUTCOMES:
+        bundles.add_metric([outcome, worker], state.bundles[outcome])
+    yield bundles
     requests = CounterMetricFamily(
         "switchgear_relay_requests",
         "Requests with batches and status from this relay to its upstreams, by outcome.",

@@ -4,6 +4,7 @@ Runs without Django's settings, which need a secret key and cost half of a relay
 """
 
 import os
+import secrets
 from argparse import ArgumentParser
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -21,10 +22,20 @@ OPTION = "--upstream"
 
 def is_relay_command(arguments: Sequence[str], variables: Mapping[str, str] = os.environ) -> bool:
     """Return True if the command line `arguments`, or the environment, ask for a relay."""
-    if arguments[1:2] != ["dataplane"] or "orders" in arguments[2:]:
+    if arguments[1:2] != ["dataplane"]:
         return False
     options = [argument.partition("=")[0] for argument in arguments[2:]]
     return OPTION in options or bool(variables.get(UPSTREAM))
+
+
+def run_relay_command(arguments: Sequence[str]) -> bool:
+    """Run the command of a relay; return False if Django has to run it, as to list orders."""
+    if "orders" in arguments:
+        # Django's settings need a key, and must not create one.
+        os.environ.setdefault("SECRET_KEY", secrets.token_urlsafe(32))
+        return False
+    RelayCommand().run_from_argv([*arguments])
+    return True
 
 
 class RelayCommand(BaseCommand):

@@ -3,6 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlencode
 from uuid import UUID
@@ -17,7 +18,7 @@ from controlplane.dataplane.storage.order_journal import OrderJournal
 from controlplane.dataplane.storage.snapshot_file import SnapshotDisk
 from switches.emergency.orders import order_document
 
-from .service import EmergencyOrders
+from .service import EmergencyOrders, SavedOrders
 
 PARAMETERS = ("limit", "offset")
 DEFAULT_LIMIT, MAX_LIMIT = 50, 200
@@ -91,9 +92,16 @@ def read_orders(config: ServingConfig) -> OrderSet:
     if config.folder is None:
         return OrderSet()
     disk = SnapshotDisk(config.folder, config.signing_key, older_keys=config.older_keys)
-    saved = disk.read()
+    return read_journal(config, config.folder, disk.read())
+
+
+def read_journal(config: ServingConfig, folder: Path, saved: SavedOrders | None) -> OrderSet:
+    """Return the orders on disk, with those that are closed in `saved`. Blocking.
+
+    Raise OSError if the folder can't be read.
+    """
     orders = OrderSet() if saved is None else OrderSet(closed=saved.closed, settled=saved.settled)
-    return orders.add(OrderJournal(config.folder, config.order_keys).load())
+    return orders.add(OrderJournal(folder, config.order_keys).load())
 
 
 def _read_number(query: dict[str, list[str]], name: str, default: int) -> int:

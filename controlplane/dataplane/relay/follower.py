@@ -98,6 +98,8 @@ class Follower:
         self._index = 0
         self._failures = 0
         """Number of failures in a row since the last confirmation."""
+        self._has_ended = False
+        """True if a stream has ended since the last confirmation."""
         self._wants_all = False
         """True after a bundle was invalid: the parts of this relay may be the reason."""
         self._reason = ""
@@ -124,8 +126,8 @@ class Follower:
                     await self._follow(upstream)
                 except StreamEnded as error:
                     # It is lost only if the next connection fails, too.
-                    is_first, self._failures = not self._failures, self._failures or 1
-                    pause = MIN_PAUSE_SECONDS if is_first else self._record_failure(error)
+                    pause = self._record_failure(error) if self._has_ended else MIN_PAUSE_SECONDS
+                    self._has_ended = True
                 except Exception as error:
                     pause = self._record_failure(error)
                 await asyncio.sleep(random.uniform(0.5, 1.0) * pause)  # noqa: S311
@@ -153,11 +155,12 @@ class Follower:
                     return
         raise StreamEnded("it closed the connection")
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"Switchgear-Relay": self._config.plane}
+    def _headers(self) -> dict[bytes, bytes]:
+        headers = {b"Switchgear-Relay": self._config.plane.encode()}
         if self.received is not None and not self._wants_all:
             parts = self.received.signed.hashes.items()
-            headers["Switchgear-Bundle"] = ", ".join(f"{name}={digest}" for name, digest in parts)
+            known = ", ".join(f"{name}={digest}" for name, digest in parts)
+            headers[b"Switchgear-Bundle"] = known.encode()
         return headers
 
     async def _handle(self, stream: _Stream, event: Event) -> None:
@@ -255,7 +258,7 @@ class Follower:
         if not state.database_reachable and confirmation.database:
             log.info("relay.upstream_found", upstream=self.url)
         state.database_reachable, state.upstream = confirmation.database, None
-        self._failures, self._reason = 0, ""
+        self._failures, self._reason, self._has_ended = 0, "", False
         policies_age = confirmation.policies_age
         policies_at = None if policies_age is None else at - policies_age
         confirm_bundle(state, self.received, stream.confirmed_at, policies_at)

@@ -260,9 +260,9 @@ class Forwarder:
 
         url = self._urls[self._url_index % len(self._urls)]
         headers = {
-            "Authorization": f"Bearer {await self._read_token()}",
-            "Content-Type": "application/json",
-            "Switchgear-Relay": self._name,
+            b"Authorization": f"Bearer {await self._read_token()}".encode(),
+            b"Content-Type": b"application/json",
+            b"Switchgear-Relay": self._name.encode(),
         }
         try:
             async with asyncio.timeout(REQUEST_SECONDS):

@@ -71,7 +71,7 @@ class Upstream:
         That is :class:`NotSupported` if it is of an older release, or doesn't accept the signature.
         """
         content = served.serialize()
-        headers = {"Content-Type": "application/json"}
+        headers = {b"Content-Type": b"application/json"}
         async with self._request(url + RELAY_LOST_VERSION, headers, content) as response:
             answer = await response.aread()
         try:
@@ -79,7 +79,7 @@ class Upstream:
         except (ValueError, AttributeError) as error:
             raise UpstreamFailed("its answer about a lost version is not valid") from error
 
-    async def events(self, url: str, headers: Mapping[str, str]) -> AsyncGenerator[Event, None]:
+    async def events(self, url: str, headers: Mapping[bytes, bytes]) -> AsyncGenerator[Event, None]:
         """Yield the events of a relay stream until it ends; raise :class:`UpstreamFailed`."""
         parser = EventParser()
         async with self._request(url + RELAY_STREAM, headers) as response:
@@ -93,11 +93,12 @@ class Upstream:
 
     @contextlib.asynccontextmanager
     async def _request(
-        self, url: str, headers: Mapping[str, str], content: bytes | None = None
+        self, url: str, headers: Mapping[bytes, bytes], content: bytes | None = None
     ) -> AsyncIterator["httpx.Response"]:
         import httpx
 
-        authorized = {**headers, "Authorization": f"Bearer {self._config.read_token()}"}
+        token = self._config.read_token().encode()
+        authorized = {**headers, b"Authorization": b"Bearer " + token}
         try:
             method = "GET" if content is None else "POST"
             async with self._client.stream(

@@ -42,9 +42,7 @@ class UpstreamFeed:
         self._forwarder = Forwarder(config, state, self._ledger)
         state.ledger = self._ledger
         streams.source = source = ReceivedSource(state)
-        folder = config.folder
-        secrets = None if folder is None else folder.parent / "secrets"
-        self._keys = TrustedKeys(secrets, config.public_keys)
+        self._keys = TrustedKeys(config.secrets, config.public_keys)
         self._keeper = BundleKeeper(config, state, lambda: self._keys.keys, orders.forget_old)
         self._follower = Follower(config, state, self._keys, self._keeper, source)
         self._follower.on_orders = relay_orders.receive_event

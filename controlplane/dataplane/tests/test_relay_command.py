@@ -12,6 +12,8 @@ import pytest
 from controlplane.core.environment_variables import WrongVariable
 from controlplane.core.signatures import SigningKey
 from controlplane.dataplane.config import relay_from_environment
+from controlplane.dataplane.storage.order_journal import OrderJournal, order_key
+from controlplane.dataplane.tests.test_order_set import order
 from controlplane.environment.relay import read_relay_environment
 from controlplane.processes.relay_command import is_relay_command
 from controlplane.tests.installation import ROOT
@@ -112,6 +114,7 @@ def test_a_wrong_variable_is_named(variables: Mapping[str, str], message: str) -
         (["dataplane"], {"SWITCHGEAR_UPSTREAM": "x"}, True),
         (["dataplane"], {}, False),
         (["dataplane", "orders"], {}, False),
+        (["dataplane", "orders"], {"SWITCHGEAR_UPSTREAM": "x"}, True),
         (["migrate"], {"SWITCHGEAR_UPSTREAM": "x"}, False),
         ([], {}, False),
     ],
@@ -144,3 +147,18 @@ def test_a_port_in_use_is_said_and_no_secret_key_is_created(tmp_path: Path) -> N
     assert done.returncode == 2
     assert "192.0.2.1" in done.stderr
     assert not folder.exists()
+
+
+@pytest.mark.slow
+def test_the_orders_on_its_disk_are_listed_without_a_secret_key(tmp_path: Path) -> None:
+    secrets, secret = tmp_path / "secrets", "of the relay"
+    secrets.mkdir()
+    (secrets / "relay_key").write_text(secret)
+    (secrets / "relay_key").chmod(0o600)
+    OrderJournal(tmp_path / "snapshot", (order_key(secret),)).write(order(1))
+
+    done = run({**GIVEN, "SWITCHGEAR_DATA_DIR": str(tmp_path)}, "orders")
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("open  feature:chat  00000000-0000-0000-0000-000000000001")
+    assert [path.name for path in secrets.iterdir()] == ["relay_key"]

@@ -156,6 +156,15 @@ def test_it_goes_on_to_the_next_upstream_and_stays_there(region: Relays) -> None
     assert first.count_streams() == 0
 
 
+def test_a_name_may_have_any_letters(region: Relays) -> None:
+    upstream = region.upstream()
+
+    region.start(upstream.url, plane="zürich-서울")
+
+    name = upstream.requests[0][1]["switchgear-relay"]
+    assert name == "zürich-서울"
+
+
 def test_a_refused_token_is_a_cause_of_degradation(region: Relays) -> None:
     upstream = region.upstream()
     upstream.status = 401

@@ -1,6 +1,7 @@
 """`manage.py dataplane`: run a standalone data plane, or list the emergency orders on disk."""
 
 import json
+import os
 from argparse import ArgumentParser
 from datetime import datetime
 from typing import Any
@@ -8,8 +9,14 @@ from typing import Any
 from django.conf import settings
 
 from controlplane.core.shell import ShellCommand
-from controlplane.dataplane.config import from_environment
+from controlplane.dataplane.config import (
+    RelayConfig,
+    from_environment,
+    relay_from_environment,
+)
 from controlplane.dataplane.emergency.order_list import list_documents, read_orders
+from controlplane.dataplane.relay.saved_orders import read_relay_orders
+from controlplane.environment.relay import UPSTREAM
 from controlplane.processes import command_lines
 from controlplane.processes.exec_command import (
     add_server_arguments,
@@ -49,9 +56,14 @@ class Command(ShellCommand):
         replace_process(command_lines.dataplane(host=host, port=port, workers=workers))
 
     def _list_orders(self, *, as_json: bool) -> None:
-        config = from_environment()
+        is_relay = bool(os.environ.get(UPSTREAM))
+        config = relay_from_environment() if is_relay else from_environment()
         try:
-            orders = read_orders(config)
+            orders = (
+                read_relay_orders(config)
+                if isinstance(config, RelayConfig)
+                else read_orders(config)
+            )
         except OSError as error:
             self.fail(f"The orders can't be read: {error.filename}: {error.strerror}.")
             return
