@@ -11,13 +11,12 @@ import random
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import structlog
 
-from controlplane.core.errors import InvalidInput
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
 from controlplane.dataplane.memory.served_copy import Copy
@@ -39,16 +38,15 @@ from .pending_reports import (
 )
 from .presence_buffer import MAX_INSTANCES, PresenceBuffer, bisect_notes, select_notes
 from .processes import ProcessStatus
-from .relay_message import RelayBatch, RelayedReport, RelayMessage
+from .relay_message import RelayMessage
 from .relay_statuses import RelayStatuses
 from .relay_writer import PendingMessage, RelayWriter
+from .relayed_reports import RelayedReports
 from .write_errors import FailureLog
 
 REST_SECONDS = 0.01
 """Pause between two batches of reports, so that concurrent reports share a transaction."""
 MAX_ROWS = 2000
-REPORTS_AT_ONCE = 200
-"""Reports of a relay's batch that are stored before the next ones are parsed."""
 REFUSED = "The database refuses the report; see the data plane's log."
 
 Write = Callable[[Coroutine[Any, Any, Any]], Awaitable[Any]]
@@ -100,6 +98,7 @@ class InstanceLedger:
         self.relay_writer = RelayWriter(self._quota, self.batches)
         self.relay_statuses = RelayStatuses(state_wall)
         self.parser = report_writer.ReportParser()
+        self._relayed_reports = RelayedReports(self.parser, self._store, state_wall)
         self._failure_log = FailureLog()
         self._breaker_writer = BreakerWriter()
         self.check_sums = CheckSums()
@@ -146,7 +145,6 @@ class InstanceLedger:
     async def receive(self, message: RelayMessage) -> int:
         """Store a relay's message and wait for its commit; return the number of refused reports.
 
-        Reports that are invalid are refused and logged, because they would be refused forever.
         Raises :class:`Unavailable` if the message can't be stored in time; some of it may be stored
         then, and the relay sends it again.
         """
@@ -155,14 +153,8 @@ class InstanceLedger:
         self.relay_statuses.record(message)
         written = self.relay_writer.add(message)
         self._woken.set()
-        refused = 0
         try:
-            for batch in message.batches:
-                for start in range(0, len(batch.reports), REPORTS_AT_ONCE):
-                    some = batch.reports[start : start + REPORTS_AT_ONCE]
-                    refused += sum(
-                        await asyncio.gather(*(self._store_relayed(batch, each) for each in some))
-                    )
+            refused = await self._relayed_reports.store_all(message.batches)
             async with asyncio.timeout(self._timing.report):
                 await written
         except TimeoutError:
@@ -170,23 +162,6 @@ class InstanceLedger:
         finally:
             written.cancel()
         return refused
-
-    async def _store_relayed(self, batch: RelayBatch, relayed: RelayedReport) -> bool:
-        """Store a report that a relay received; return True if it is refused."""
-        try:
-            report = await self.parser.parse(relayed.document)
-            if relayed.is_final:
-                report = replace(report, is_final=True)
-            at = min(relayed.at, self._wall())
-            await self._store(
-                PendingReport(
-                    *(report, relayed.epoch, at, relayed.token_id, relayed.services, batch.relay)
-                )
-            )
-        except (InvalidInput, UnstorableReport) as error:
-            log.warning("ledger.relayed_report_refused", relay=batch.relay, error=error.detail)
-            return True
-        return False
 
     async def run(self, config: Config) -> None:
         """Write what requests have added, until canceled; connect when there is any."""

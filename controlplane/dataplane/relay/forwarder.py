@@ -32,7 +32,7 @@ from . import batch, spool
 from .process_identity import ProcessIdentity
 from .relay_ledger import RelayLedger
 from .spool import Record, Spool, SpoolFull
-from .upstream import UpstreamFailed
+from .upstream import UNSUPPORTED, NotSupported, TokenRefused, UpstreamFailed
 
 if TYPE_CHECKING:
     import httpx
@@ -43,7 +43,7 @@ REQUEST_SECONDS = 15.0
 STOP_SECONDS = 1.0
 MAX_PAUSE_SECONDS = 10.0
 MAX_RETRY_AFTER_SECONDS = 60.0
-MAX_MESSAGE_BYTES = 2 * 1024 * 1024
+MAX_MESSAGE_BYTES = 1024 * 1024
 MAX_MESSAGE_BATCHES = 100
 MAX_NOTES_TURNS = 5
 """Batches of presences and acknowledgements in one message."""
@@ -232,12 +232,16 @@ class Forwarder:
         self._adopted = await asyncio.to_thread(_claim_others, own.root)
 
     def _choose(self, spools: Sequence[Spool]) -> Iterator[tuple[Spool, int]]:
-        """Yield the oldest batches of each spool, as many as fit in a message."""
+        """Yield the oldest batches of each spool, as many as fit in a message.
+
+        After a failure, yield only the oldest one: an upstream may be too slow for more.
+        """
         size = number = 0
+        most = 1 if self._failures else MAX_MESSAGE_BATCHES
         for holder in spools:
             for seq in holder.list_ended():
                 size, number = size + holder.size_of(seq), number + 1
-                if number > 1 and (size > MAX_MESSAGE_BYTES or number > MAX_MESSAGE_BATCHES):
+                if number > 1 and (size > MAX_MESSAGE_BYTES or number > most):
                     return
                 yield holder, seq
 
@@ -270,9 +274,7 @@ class Forwarder:
         except (httpx.HTTPError, TimeoutError) as error:
             raise UpstreamFailed(f"no answer ({type(error).__name__})") from error
         if response.status_code != 200:
-            raise UpstreamFailed(
-                f"it answered with status {response.status_code}", _retry_after(response)
-            )
+            raise _describe_refusal(response)
         self._ledger.requests["accepted"] += 1
         if self._logged:
             log.info("forwarder.recovered", url=url, failures=self._failures)
@@ -282,14 +284,16 @@ class Forwarder:
         try:
             return await asyncio.to_thread(self._config.read_token)
         except WrongVariable as error:
-            raise UpstreamFailed(str(error)) from error
+            raise TokenRefused(str(error)) from error
 
     def record_failure(self, error: UpstreamFailed) -> float:
         """Log a failed request, choose the next upstream, and return the seconds to wait."""
         self._ledger.requests["failed"] += 1
         if str(error) != self._logged:
             url = self._urls[self._url_index % len(self._urls)]
-            log.warning("forwarder.failed", url=url, error=str(error))
+            needs_action = isinstance(error, NotSupported | TokenRefused)
+            write = log.error if needs_action else log.warning
+            write("forwarder.failed", url=url, error=str(error))
         self._logged = str(error)
         self._failures += 1
         self._url_index += 1
@@ -326,6 +330,14 @@ def _split_counts(
         yield some
 
 
-def _retry_after(response: "httpx.Response") -> float:
-    text = response.headers.get("retry-after", "")
-    return min(float(text), MAX_RETRY_AFTER_SECONDS) if text.isdigit() else 0.0
+def _describe_refusal(response: "httpx.Response") -> UpstreamFailed:
+    """Return the error for a response whose status is not 200."""
+    status = response.status_code
+    reason = f"it answered with status {status}"
+    if status in {401, 403}:
+        return TokenRefused(reason)
+    if status in UNSUPPORTED:
+        return NotSupported(reason)
+    wait = response.headers.get("retry-after", "")
+    seconds = float(wait) if wait.isascii() and wait.isdigit() else 0.0
+    return UpstreamFailed(reason, min(seconds, MAX_RETRY_AFTER_SECONDS))

@@ -175,11 +175,13 @@ def test_refused_batch_is_sent_again_as_it_was(relay: Relay, console: Console, s
             assert not await relay.send()
             console.upstream.fails = 0
             assert await relay.send()
+            assert await relay.send()
             assert relay.ledger.spool.size_bytes == 0
 
     run(test)
     sent = [orjson.loads(body)["batches"] for body in console.upstream.bodies]
-    assert sent[0] == sent[1][:1] == sent[2][:1]
+    assert len(sent[0]) == 1
+    assert sent[0] == sent[1] == sent[2]
     assert console.seqs == [1, 2]
 
 
@@ -240,7 +242,8 @@ def test_full_spool_refuses_reports_until_the_upstream_takes_some(
             console.upstream.fails = 0
             assert await relay.send()
             await relay.report(make_document(99))
-            assert await relay.send()
+            while relay.ledger.spool.size_bytes:
+                assert await relay.send()
         return caught.value
 
     error = run(test)
@@ -393,3 +396,17 @@ def test_orders_applied_by_instances_are_in_the_status_and_add_up(
     (message,) = console.messages
     assert (message.status.applied_orders, message.status.polling) == ({order_id: 1}, 2)
     assert count_applied(relay.state) == ({order_id: 5}, 7)
+
+
+@pytest.mark.parametrize(("status", "level"), [(403, "ERROR"), (413, "ERROR"), (503, "WARNING")])
+def test_failure_is_logged_once_and_as_an_error_if_somebody_must_act(
+    relay: Relay, console: Console, caplog: pytest.LogCaptureFixture, status: int, level: str
+) -> None:
+    async def test() -> None:
+        async with running(relay):
+            console.upstream.fails = status
+            await relay.send()
+            await relay.send()
+
+    run(test)
+    assert [record.levelname for record in caplog.records] == [level]
