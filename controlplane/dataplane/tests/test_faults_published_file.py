@@ -1,18 +1,13 @@
 """A real data plane publishes its signed snapshot, and a real client falls back to the file."""
 
-import contextlib
-import functools
-import json
-import threading
 import time
-from collections.abc import Iterator
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 
 import httpx
 import pytest
 
 from controlplane.core.signatures import SigningKey
+from controlplane.dataplane.published_file.content import parse_head
+from controlplane.dataplane.tests.object_store import object_store
 from controlplane.dataplane.tests.processes import addresses, data_plane
 from controlplane.tests.installation import running, wait_until
 from switchgear import Switchgear
@@ -22,24 +17,6 @@ FALLBACK_SECONDS = 10.0 + 1.0 + 5.0 * 1.2 + 2.0
 """Failures before the file is read, a check, an interval with jitter, and a margin."""
 
 
-@contextlib.contextmanager
-def file_server(folder: Path) -> Iterator[str]:
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, *_args: object) -> None:
-            """Write nothing to the terminal."""
-
-    handler = functools.partial(Handler, directory=str(folder))
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/snapshot.json"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
 def engage(operator: httpx.Client, key: str) -> None:
     body = {"reason": "provider outage, 5xx on completions since 02:10", "expires_in": "24h"}
     response = operator.post(f"/api/v1/switches/segment/{key}/engage", json=body)
@@ -47,14 +24,13 @@ def engage(operator: httpx.Client, key: str) -> None:
 
 
 def test_client_of_a_lost_data_plane_follows_the_file_of_another(tmp_path):
-    base, shared = tmp_path / "base", tmp_path / "shared"
+    base = tmp_path / "base"
     base.mkdir()
-    shared.mkdir()
     key = SigningKey.generate()
-    with running(base / "var") as one, file_server(shared) as file_url:
+    with running(base / "var") as one, object_store() as store:
         token = one.token("switches:read", "switches:write", "report:write")
         variables = {**addresses(one), "SNAPSHOT_SIGNING_KEY": key.secret_text}
-        publishes = {**variables, "SNAPSHOT_PUBLISH_TO": str(shared)}
+        publishes = {**variables, "SNAPSHOT_PUBLISH_TO": store.url}
         with (
             one.client(token) as operator,
             data_plane(variables, base / "lost") as lost,
@@ -69,7 +45,7 @@ def test_client_of_a_lost_data_plane_follows_the_file_of_another(tmp_path):
                 service="core",
                 state_dir=None,
                 public_key=public["public_key"],
-                fallback_url=file_url,
+                fallback_url=store.url,
             ) as gear:
                 assert gear.wait_ready(20), gear.status()
                 wait_until(lambda: not gear.allowed(segment="before"), 5, gear.status)
@@ -78,7 +54,7 @@ def test_client_of_a_lost_data_plane_follows_the_file_of_another(tmp_path):
                 lost.kill()
                 engage(operator, "after")
                 version = operator.get("/api/v1/snapshot").json()["version"]
-                wait_until(lambda: version_in(shared) == version, 5, publishing.read_output)
+                wait_until(lambda: version_in(store.content) == version, 5, publishing.read_output)
                 took = wait_until(
                     lambda: not gear.allowed(segment="after"), FALLBACK_SECONDS, gear.status
                 )
@@ -93,10 +69,8 @@ def test_client_of_a_lost_data_plane_follows_the_file_of_another(tmp_path):
                 assert not gear.allowed(segment="after")
 
 
-def version_in(folder: Path) -> int:
-    published = json.loads((folder / "snapshot.json").read_bytes())
-    version: int = json.loads(published["snapshot"])["version"]
-    return version
+def version_in(content: bytes | None) -> int | None:
+    return None if content is None else parse_head(content).publication.version
 
 
 def test_file_is_renewed_without_changes_by_one_of_several_processes(tmp_path):
