@@ -45,6 +45,14 @@ def format_emergency(facts: Facts) -> str:
     return f"during the outage, {given}; stored at {format_time(order['received_at'])}"
 
 
+def format_lost_version(facts: Facts) -> str:
+    """Return the lost version by which the switch was engaged again; "" if by none."""
+    lost = facts.get("lost_version")
+    if not lost:
+        return ""
+    return f"version {lost['version']}, which PostgreSQL has lost and {lost['plane']} has"
+
+
 def engaged_buttons(facts: Facts) -> tuple[str, ...]:
     """Return the buttons below a message about an engaged switch; no `extend` if permanent."""
     if facts.get("did") == "release":
@@ -55,6 +63,7 @@ def engaged_buttons(facts: Facts) -> tuple[str, ...]:
 
 _EXPIRES = ("Expires", format_expiry)
 _EMERGENCY = ("Emergency order", format_emergency)
+_LOST = ("Lost engagement", format_lost_version)
 WHY_ENGAGED = ("Reason for engaging", "reason")
 """Field of messages that may also give a reason of their own."""
 _ENGAGED = (("Engaged by", "engaged_by"), ("Reason", "reason"))
@@ -66,7 +75,7 @@ MESSAGE_TEMPLATES.register(
         "switch.engaged",
         "🛑",
         "{switch} ENGAGED: services are told to block its traffic",
-        (("By", "by"), ("Reason", "reason"), _EMERGENCY, _EXPIRES),
+        (("By", "by"), ("Reason", "reason"), _EMERGENCY, _LOST, _EXPIRES),
         when="a switch was engaged",
         severity="critical",
         buttons=engaged_buttons,

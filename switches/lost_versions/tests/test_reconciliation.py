@@ -16,6 +16,7 @@ from controlplane.core.http.tests.callers import person
 from switches import services
 from switches.lost_versions import attention, decisions
 from switches.lost_versions.reconciliation import reconcile_lost_versions
+from switches.message_templates import format_lost_version
 from switches.models import Episode, LostChange, LostVersion, Publication, PublishedVersion, Rule
 from switches.snapshot import SnapshotEntry, render_entry
 from switches.tests import messages
@@ -93,6 +94,9 @@ class TestReconcile:
         assert "dp-1" in began.reason
         (message,) = messages.find("publication.changes_lost")
         assert message.payload["changes"] == "1 change"
+        (message,) = messages.find("switch.engaged")
+        why = "version 1, which PostgreSQL has lost and dp-1 has"
+        assert format_lost_version(message.payload) == why
 
     def test_it_happens_once(self):
         lose(entry())
