@@ -112,6 +112,9 @@ class Database:
         order, entries = row.order, dict(self.truth.entries)
         if order.action != ENGAGE:
             taken = self.truth.rows.get(order.withdraws or order.id)
+            if taken is not None and not order.may_withdraw(taken.order):
+                self._close(row, "refused", entries)
+                return
             is_late = taken is not None and taken.state in ("reconciled", "attached")
             self._close(row, "late_withdrawal" if is_late else "withdrawn", entries)
         elif self._is_withdrawn(order):
@@ -132,7 +135,7 @@ class Database:
 
     def _is_withdrawn(self, order: Order) -> bool:
         return any(
-            row.order.withdraws == order.id and row.order.switch == order.switch
+            row.order.withdraws == order.id and row.order.may_withdraw(order)
             for row in self.truth.rows.values()
         )
 

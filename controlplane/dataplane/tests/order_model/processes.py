@@ -3,35 +3,44 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
+from uuid import UUID
 
 from controlplane.core.signatures import SigningKey
 from controlplane.dataplane.emergency.service import CLOSED_RETENTION
 from controlplane.dataplane.memory.order_set import OrderSet
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres.database import DatabaseHead
+from controlplane.dataplane.relay.bundle import sign_bundle
+from controlplane.dataplane.relay.collection import collect
+from controlplane.dataplane.relay.difference import OlderBundle, ReceivedBundle, apply, full
+from controlplane.dataplane.relay.installation import install_bundle
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.saved_snapshot import SavedSnapshot, SavedState
 from controlplane.dataplane.storage.snapshot_file import SnapshotDisk, apply_latest
 from controlplane.dataplane.sync.snapshot_keeper import collect_state, restore_state
 from switches.emergency.orders import Order
+from switches.emergency.relay_signatures import sign_order
 from switches.snapshot import SnapshotVersion
 
 from .database import Truth
 
-SIGNING_KEY = SigningKey(bytes(range(32)))
+SIGNING_KEY, RELAY_KEY, LYING_KEY = (SigningKey(bytes([number] * 32)) for number in range(3))
 
 
 @dataclass
 class Disk:
     """The data folder of a plane, which its processes share.
 
-    `latest` is written without fsync, so that a power failure may lose it.
+    `latest` is written without fsync, so that a power failure may lose it. A relay has a bundle
+    instead of saved states.
     """
 
     journal: set[Order] = field(default_factory=set)
     current: SavedState | None = None
     previous: SavedState | None = None
     latest: dict[SnapshotVersion, SavedSnapshot] = field(default_factory=dict)
+    bundle: ReceivedBundle | None = None
+    left_epochs: frozenset[UUID] = frozenset()
 
     def save(self, saved: SavedState) -> None:
         content = saved if self.current is None else SnapshotDisk.merge(self.current, saved)
@@ -88,6 +97,10 @@ class Process:
     def live(self) -> State:
         assert self.state is not None
         return self.state
+
+    def sign(self, order: Order) -> Order:
+        """Return an order as this plane accepts it."""
+        return order
 
     def merge(self, orders: Iterable[Order]) -> None:
         """Store orders durably, then serve them."""
@@ -146,3 +159,56 @@ class Process:
             return None
         entry = copy.entries.get(switch)
         return entry is not None and entry.state == "engaged"
+
+
+class Relay(Process):
+    """A process of a relay, which follows `upstream` and can't reach the database.
+
+    It exchanges bundles as bytes that are signed, parsed and verified by the real code.
+    """
+
+    def __init__(self, plane: str, disk: Disk, upstream: Process) -> None:
+        super().__init__(plane, disk)
+        self.upstream = upstream
+
+    def start(self, monotonic: Callable[[], float], clock: datetime) -> None:
+        state = State(monotonic)
+        state.set_clock(clock, monotonic())
+        state.left_epochs = self.disk.left_epochs
+        if self.disk.bundle is not None:
+            install_bundle(state, self.disk.bundle, state.now())
+        state.add_orders(self.disk.journal)
+        self.state = state
+
+    def sign(self, order: Order) -> Order:
+        return sign_order(order, RELAY_KEY)
+
+    def save(self) -> None:
+        """Forget old orders that are closed."""
+        orders = self.live.orders
+        since = self.live.wall() - CLOSED_RETENTION
+        old = [key for key, each in orders.closed.items() if each.at < since]
+        self.disk.journal -= {each for each in self.disk.journal if each.id in old}
+        self.live.forget_orders(old)
+
+    def poll(self, truth: Truth, now: datetime, *, dies_before_serving: bool = False) -> None:
+        """Install the bundle of the upstream, which may be down; `truth` can't be read here."""
+        source, state, before = self.upstream.state, self.live, self.disk.bundle
+        bundle = None if source is None else collect(source, None)
+        if bundle is None:
+            return
+        data = full(sign_bundle(bundle, [SIGNING_KEY]))
+        try:
+            received = apply(before, data, {SIGNING_KEY.public.id: SIGNING_KEY.public})
+        except OlderBundle:
+            return
+        if received.head.publication.epoch in state.left_epochs:
+            return
+        state.set_clock(now, state.now())
+        self.disk.bundle = received
+        if dies_before_serving:
+            self.kill()
+            return
+        install_bundle(state, received, state.now())
+        self.disk.left_epochs = state.left_epochs
+        state.confirm(state.now())

@@ -9,16 +9,18 @@ from uuid import UUID, uuid5
 
 from controlplane.dataplane.emergency.service import CLOSED_RETENTION
 from switches.emergency.orders import ENGAGE, Order, Orderer, plan_withdrawal
+from switches.emergency.relay_signatures import sign_order
 
 from .clients import Client
 from .database import WITHOUT_RIGHT, Database, Row, Truth
-from .processes import SIGNING_KEY, Disk, Process
+from .processes import LYING_KEY, SIGNING_KEY, Disk, Process, Relay
 
 SWITCHES = ("feature:chat", "feature:mail", "segment:finance")
 CLIENTS = (None, [str(SIGNING_KEY.public)])
 """The public keys of each client; without any, it verifies no signatures."""
-PLANES = ("dp-1", "dp-1", "dp-2", "dp-3")
-"""The plane of each process; processes of one plane share a disk."""
+PLANES = ("dp-1", "dp-1", "dp-2", "dp-3", "eu-1")
+"""The plane of each process; processes of one plane share a disk. The last one is a relay."""
+RELAY, UPSTREAM = "eu-1", 2
 _INDEX, _SKEW = range(len(PLANES)), (0.0, 0.0, 3.0, -3.0, 4000.0, -4000.0)
 DAY_SECONDS = 86_400.0
 _WHICH, _MONTH = range(4), 31 * DAY_SECONDS
@@ -27,7 +29,8 @@ STEPS: dict[str, tuple[Sequence[Any], ...]] = {
     "withdraw": (_INDEX, range(1, 9), _WHICH),
     "exchange": (_INDEX, _INDEX),
     "deliver": (_INDEX, range(20)),
-    "cut_or_mend": (("dp-1", "dp-2"), ("dp-2", "dp-3")),
+    "lie": (_INDEX, range(1, 9), _WHICH),
+    "cut_or_mend": (("dp-1", "dp-2", "dp-2"), ("dp-2", "dp-3", RELAY)),
     "read_folder": (_INDEX,),
     "kill": (_INDEX,),
     "cut_power": (_INDEX,),
@@ -76,13 +79,14 @@ class Promise:
 
 
 class World:
-    """Four processes of three planes, one database, and the promises that were made."""
+    """Four processes of three planes, a relay, one database, and the promises that were made."""
 
     def __init__(self) -> None:
         self.database = Database()
         self.database.engage(SWITCHES[2])
         disks = {plane: Disk() for plane in PLANES}
-        self.processes = [Process(plane, disks[plane]) for plane in PLANES]
+        self.processes = [Process(plane, disks[plane]) for plane in PLANES if plane != RELAY]
+        self.processes.append(Relay(RELAY, disks[RELAY], self.processes[UPSTREAM]))
         self.cut: set[frozenset[str]] = set()
         """Pairs of planes that can't reach each other."""
         self.promises: list[Promise] = []
@@ -106,9 +110,9 @@ class World:
 
     def accept(self, index: int, number: int, switch: str, by: str, skew: float) -> None:
         process = self.processes[index]
-        if process.state is None or UUID(int=number) in process.orders.orders:
-            return  # For a known id: the answer to a repeated request, or 409.
-        order = Order(
+        if process.state is None:
+            return
+        given = Order(
             id=UUID(int=number),
             action=ENGAGE,
             switch=switch,
@@ -118,6 +122,9 @@ class World:
             at=self.database.now + timedelta(seconds=skew),
             plane=process.plane,
         )
+        order = process.sign(given)
+        if order.id in process.orders.orders:
+            return  # The answer to a repeated request, or 409.
         process.merge([order])
         # The same request sent to two planes is one order, which may be withdrawn already.
         is_ended = any(each.is_ended and each.matches(order) for each in self.promises)
@@ -125,11 +132,14 @@ class World:
 
     def withdraw(self, index: int, number: int, which: int) -> None:
         process, key = self.processes[index], UUID(int=number + 1000)
-        if process.state is None or not process.orders.open or key in process.orders.orders:
+        if process.state is None:
             return
-        open_orders = list(process.orders.open.values())
-        order = open_orders[which % len(open_orders)]
-        withdrawal = plan_withdrawal(
+        is_relay = isinstance(process, Relay)
+        found = [each for each in process.orders.open.values() if each.relay or not is_relay]
+        if not found:
+            return
+        order = found[which % len(found)]
+        given = plan_withdrawal(
             order,
             "false alarm",
             id=key,
@@ -137,16 +147,33 @@ class World:
             at=self.database.now,
             plane=process.plane,
         )
+        withdrawal = process.sign(given)
+        if withdrawal.id in process.orders.orders:
+            return
         for promise in self.promises:
             promise.is_ended |= promise.matches(order)
         process.merge([withdrawal])
 
+    def lie(self, index: int, number: int, which: int) -> None:
+        """Let another relay withdraw an order that was not given to it: nothing may change."""
+        process = self.processes[index]
+        if process.state is None or not process.orders.open:
+            return
+        open_orders = list(process.orders.open.values())
+        order = open_orders[which % len(open_orders)]
+        key, now = UUID(int=number + 2000), self.database.now
+        forged = plan_withdrawal(order, "forged", id=key, by=order.by, at=now, plane="us-1")
+        process.merge([sign_order(forged, LYING_KEY)])
+        assert order.id in process.orders.open
+
     def exchange(self, index: int, other: int) -> None:
         """Send what one process knows to another, if they can reach each other."""
         process, receiver = self.processes[index], self.processes[other]
-        is_cut = frozenset((process.plane, receiver.plane)) in self.cut
-        if process.state is not None and not is_cut:
-            self.sent.append(tuple(process.orders.unclosed.values()))
+        if process.state is not None and self._are_connected(process, receiver):
+            orders = list(process.orders.unclosed.values())
+            if isinstance(process, Relay):  # Its upstream refuses others.
+                orders = [order for order in orders if order.relay is not None]
+            self.sent.append(tuple(orders))
             self.deliver(other, len(self.sent) - 1)
 
     def deliver(self, index: int, which: int) -> None:
@@ -204,7 +231,13 @@ class World:
         A replica of an epoch that the process has never seen is not read.
         """
         process, database = self.processes[index], self.database
-        if not database.is_up or process.state is None:
+        if process.state is None:
+            return
+        if isinstance(process, Relay):
+            if self._are_connected(process, process.upstream):
+                process.poll(database.truth, database.now)
+            return
+        if not database.is_up:
             return
         replica = database.history[max(0, len(database.history) - 1 - lag)]
         published, epoch = process.state.published, replica.publication.epoch
@@ -214,7 +247,8 @@ class World:
 
     def die_before_serving(self, index: int) -> None:
         process, database = self.processes[index], self.database
-        if database.is_up and process.state is not None:
+        is_relay = isinstance(process, Relay)
+        if (database.is_up or is_relay) and process.state is not None:
             process.poll(database.truth, database.now, dies_before_serving=True)
             self.kill(index)
 
@@ -230,7 +264,8 @@ class World:
 
     def store(self, index: int) -> None:
         process = self.processes[index]
-        if self.database.is_up and process.state is not None:
+        is_relay = isinstance(process, Relay)
+        if self.database.is_up and process.state is not None and not is_relay:
             self.database.insert(process.orders.unclosed.values())
             process.notice_closed(self.database.truth)
 
@@ -355,6 +390,13 @@ class World:
                 assert row is not None
             if row is not None:
                 assert row.state in ("reconciled", "attached", "refused", "withdrawn")
+
+    def _are_connected(self, process: Process, other: Process) -> bool:
+        """Return False for planes that are cut off; a relay reaches its upstream alone."""
+        one, another = (process, other) if isinstance(process, Relay) else (other, process)
+        if isinstance(one, Relay) and another not in (one, one.upstream):
+            return False
+        return frozenset((process.plane, other.plane)) not in self.cut
 
     def _must_clients_keep(self, promise: Promise) -> bool:
         """Return False for an order that is old, or whose id was given to another switch, too."""
