@@ -11,7 +11,8 @@ class DataPlane(models.Model):
     `upstream` is the name of the data plane or relay that a relay follows, "" for a data plane.
     `age_seconds` is the age of the served snapshot then, None before the first one. `held` is the
     number of held requests, and `instances` that of the instances heard in the last minute.
-    `counted_seq` is the number of the relay's last batch whose `/check` counts are stored.
+    `counted_seq` is the highest number of the relay's batches whose `/check` counts are stored. Bit
+    n of `counted_bits` is set if those of the batch `counted_seq - n` are.
     `is_stopped` is True if the process then stopped cleanly.
     """
 
@@ -28,6 +29,7 @@ class DataPlane(models.Model):
     started_at = models.DateTimeField()
     heard_at = models.DateTimeField()
     counted_seq = models.BigIntegerField(default=0, db_default=0)
+    counted_bits = models.BigIntegerField(default=0, db_default=0)
     is_stopped = models.BooleanField(default=False, db_default=False)
 
     class Meta:

@@ -9,6 +9,7 @@ from collections import Counter, deque
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 import orjson
@@ -24,6 +25,7 @@ from .pending_reports import ROW_WEIGHT, WEIGHT_AT_ONCE
 from .processes import ProcessStatus
 from .relay_message import RelayBatch, RelayedCounts, RelayMessage
 from .relay_statuses import MAX_STATUSES
+from .report_merge import REMEMBERED
 
 STATUS_INTERVAL = timedelta(seconds=4)
 """Shortest interval between two writes of a process's status without another version."""
@@ -41,12 +43,31 @@ LOCK_PROCESSES = """
     ORDER BY process
     ON CONFLICT (process) DO UPDATE SET name = p.name WHERE false
 """
-READ_COUNTED = "SELECT process, counted_seq FROM core_dataplane WHERE process = ANY(%s)"
+READ_COUNTED = """
+    SELECT process, counted_seq, counted_bits FROM core_dataplane WHERE process = ANY(%s)
+"""
 STORE_COUNTED = """
-    UPDATE core_dataplane p SET counted_seq = new.seq
-    FROM json_to_recordset(%s::json) AS new (process uuid, seq bigint)
+    UPDATE core_dataplane p SET counted_seq = new.seq, counted_bits = new.bits
+    FROM json_to_recordset(%s::json) AS new (process uuid, seq bigint, bits bigint)
     WHERE p.process = new.process
 """
+
+
+class CountedBatches(NamedTuple):
+    """The batches of a process that are counted: bit n of `bits` stands for `seq - n`."""
+
+    seq: int
+    bits: int
+
+    def add(self, seq: int) -> "CountedBatches | None":
+        """Return the batches with the batch `seq` added; None if it is counted, or may be."""
+        age = self.seq - seq
+        if age < 0:
+            bits = self.bits << min(-age, REMEMBERED + 1) | 1
+            return CountedBatches(seq, bits & ((1 << (REMEMBERED + 1)) - 1))
+        if age > REMEMBERED or self.bits >> age & 1:
+            return None
+        return CountedBatches(self.seq, self.bits | 1 << age)
 
 
 @dataclass(slots=True)
@@ -217,7 +238,7 @@ async def write_counts(
 async def _select_uncounted(
     connection: Connection, batches: Sequence[RelayBatch], now: datetime
 ) -> list[RelayBatch]:
-    """Lock the batches' processes; return the batches with later numbers than the counted ones."""
+    """Lock the batches' processes; return the batches that are not counted, and mark them."""
     rows = {
         batch.process: {
             "process": batch.process,
@@ -228,16 +249,18 @@ async def _select_uncounted(
     }
     await connection.execute(LOCK_PROCESSES, (orjson.dumps([*rows.values()]).decode(),))
     cursor = await connection.execute(READ_COUNTED, ([*rows],))
-    counted: dict[UUID, int] = dict(await cursor.fetchall())
+    counted = {process: CountedBatches(*numbers) for process, *numbers in await cursor.fetchall()}
     news = []
-    for batch in sorted(batches, key=lambda each: each.seq):
-        if batch.seq > counted[batch.process]:
-            counted[batch.process] = batch.seq
+    for batch in batches:
+        if (after := counted[batch.process].add(batch.seq)) is not None:
+            counted[batch.process] = after
             news.append(batch)
     if news:
-        marks = [{"process": one.process, "seq": counted[one.process]} for one in news]
-        latest = {mark["process"]: mark for mark in marks}
-        await connection.execute(STORE_COUNTED, (orjson.dumps([*latest.values()]).decode(),))
+        marks = [
+            {"process": process, **counted[process]._asdict()}
+            for process in {batch.process for batch in news}
+        ]
+        await connection.execute(STORE_COUNTED, (orjson.dumps(marks).decode(),))
     return news
 
 
