@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 
 import structlog
 
-from controlplane.core.environment_variables import WrongVariable
 from controlplane.core.errors import Unavailable
 from controlplane.dataplane.config import RelayConfig
 from controlplane.dataplane.state import State
@@ -21,17 +20,16 @@ from controlplane.dataplane.state import State
 from . import upstream_causes as causes
 from .bundle import InvalidBundle
 from .bundle_keeper import BundleKeeper
-from .confirmations import Confirmation, InvalidConfirmation, StreamClock
+from .confirmations import Confirmation, StreamClock
 from .difference import OlderBundle, ReceivedBundle, apply
 from .event_stream import Event
 from .installation import confirm_bundle, install_bundle
 from .lost_versions import SignedSnapshot, VersionFate
 from .source import ReceivedSource
-from .trusted_keys import Keys, TrustedKeys, parse_keys, read_keys
+from .trusted_keys import TrustedKeys
 from .upstream import (
     MAX_PAUSE_SECONDS,
     NotSupported,
-    TokenRefused,
     Upstream,
     UpstreamFailed,
     connect,
@@ -144,7 +142,7 @@ class Follower:
     async def _follow(self, upstream: Upstream) -> None:
         """Follow the present upstream until the stream is old; raise an error before."""
         if not self._keys.keys:
-            await self._pin_keys(upstream)
+            await self._keys.pin(upstream, self.url)
         state, began = self._state, self._state.now()
         lifetime = STREAM_SECONDS * random.uniform(0.8, 1.0)  # noqa: S311
         stream = _Stream(StreamClock(began))
@@ -205,7 +203,7 @@ class Follower:
         self.received = received
         self._source.install(received.signed)
         self._state.bundles["applied"] += 1
-        await self._learn_keys(received)
+        await self._keys.learn(received.head.keys)
 
     async def _may_adopt(self, received: ReceivedBundle) -> bool:
         """Return False while a new epoch may release what the served version engages.
@@ -271,30 +269,6 @@ class Follower:
             log.warning("dataplane.clock_skewed", ahead_seconds=round(ahead_seconds, 1))
         self._skewed = skewed
 
-    async def _pin_keys(self, upstream: Upstream) -> None:
-        """Trust the keys of the upstream from now on; raise :class:`UpstreamFailed`."""
-        try:
-            keys = read_keys(await upstream.read_keys(self.url))
-        except (KeyError, TypeError, ValueError) as error:
-            raise UpstreamFailed("it has sent no valid public keys") from error
-        if not keys:
-            raise UpstreamFailed("it has no public keys")
-        await self._trust(keys)
-        log.warning("relay.keys_pinned", upstream=self.url, keys=sorted(keys))
-
-    async def _learn_keys(self, received: ReceivedBundle) -> None:
-        """Trust the keys in a bundle that a trusted key has signed: they may be rotated."""
-        keys = parse_keys(received.head.keys)
-        if keys and keys.keys() != self._keys.keys.keys():
-            await self._trust(keys)
-            log.info("relay.keys_changed", keys=sorted(keys))
-
-    async def _trust(self, keys: Keys) -> None:
-        try:
-            await asyncio.to_thread(self._keys.replace, keys)
-        except OSError as error:
-            log.error("relay.keys_not_stored", error=str(error))
-
     def _record_older(self, stream: _Stream, reason: str) -> None:
         state = self._state
         state.bundles["older"] += 1
@@ -312,20 +286,15 @@ class Follower:
 
     def _record_failure(self, error: Exception) -> float:
         """Go on to the next upstream; return the seconds to wait before."""
-        urls, reason = self._config.upstreams, str(error)
-        failed, cause = self.url, causes.unreachable(urls, reason)
+        urls = self._config.upstreams
+        event, cause = causes.explain_failure(error, urls, self.url)
         if isinstance(error, InvalidBundle):
             self._state.bundles["invalid"] += 1
             self._wants_all = True
-            cause = causes.bundle_refused(failed, reason)
-            self._log_once(reason, "relay.bundle_refused")
-        elif isinstance(error, TokenRefused):
-            cause = causes.token_refused(failed)
-            self._log_once(reason, "relay.token_refused")
-        elif isinstance(error, UpstreamFailed | InvalidConfirmation | WrongVariable):
-            self._log_once(reason, "relay.upstream_lost")
+        if event is None:
+            log.error("relay.failed", upstream=self.url, exc_info=error)
         else:
-            log.error("relay.failed", upstream=failed, exc_info=error)
+            self._log_once(str(error), event)
         self._index = (self._index + 1) % len(urls)
         self._failures += 1
         rounds, is_middle = divmod(self._failures, len(urls))

@@ -50,6 +50,8 @@ def confirm_bundle(
 
     `policies_at` is None if it has confirmed no policies.
     """
+    if not state.heard_database:
+        state.changed.set()  # What was not confirmed before has to be saved.
     state.confirm(at)
     if policies_at is not None and state.policies is received.contents.policies:
         state.confirm_policies(policies_at)

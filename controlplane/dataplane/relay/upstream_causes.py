@@ -4,6 +4,11 @@ from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 from controlplane.core.degradation_levels import EMERGENCY, Cause
+from controlplane.core.environment_variables import WrongVariable
+
+from .bundle import InvalidBundle
+from .confirmations import InvalidConfirmation
+from .upstream import TokenRefused, UpstreamFailed
 
 _FAILS = ("Changes made elsewhere, of switches, tokens, policies and overrides",)
 _WORKS = (
@@ -36,6 +41,21 @@ def bundle_refused(url: str, reason: str) -> Cause:
         f"This relay refuses what the upstream {_name_hosts([url])} sends: {reason}. Switches stay"
         " as last received."
     )
+
+
+def explain_failure(error: Exception, urls: Sequence[str], url: str) -> tuple[str | None, Cause]:
+    """Return the log event for a failure of the upstream `url`, None if unexpected; and the cause.
+
+    `urls` are all upstreams of the relay.
+    """
+    reason = str(error)
+    if isinstance(error, InvalidBundle):
+        return "relay.bundle_refused", bundle_refused(url, reason)
+    if isinstance(error, TokenRefused):
+        return "relay.token_refused", token_refused(url)
+    if isinstance(error, UpstreamFailed | InvalidConfirmation | WrongVariable):
+        return "relay.upstream_lost", unreachable(urls, reason)
+    return None, unreachable(urls, reason)
 
 
 def _name_hosts(urls: Sequence[str]) -> str:

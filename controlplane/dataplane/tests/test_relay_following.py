@@ -224,7 +224,7 @@ def test_a_rotated_key_is_trusted_once_the_old_one_has_signed_it(
 ) -> None:
     upstream = region.upstream()
     folder = tmp_path / "snapshot"
-    relay = region.start(upstream.url, folder=folder)
+    relay = region.start(upstream.url, folder=folder, public_keys={})
     upstream.keys, upstream.listed = [OTHER_KEY, KEY], [OTHER_KEY, KEY]
     upstream.publish()
     wait_until(lambda: relay.state.bundles["applied"] == 2, 5)
@@ -234,13 +234,25 @@ def test_a_rotated_key_is_trusted_once_the_old_one_has_signed_it(
     wait_until(lambda: relay.state.bundles["applied"] == 3, 5)
     region.stop(relay)
 
-    again = region.start(upstream.url, folder=folder)
+    again = region.start(upstream.url, folder=folder, public_keys={})
     assert again.state.bundles["invalid"] == 0
     assert again.state.database_reachable
 
     upstream.keys = [KEY]
     upstream.publish()
     wait_until(lambda: again.state.bundles["invalid"] == 1, 5)
+
+
+def test_configured_keys_stay_trusted_whatever_bundles_list(region: Relays) -> None:
+    first, second = region.upstream(), region.upstream()
+    second.keys, second.listed = [OTHER_KEY], [OTHER_KEY]
+    second.state.install_copy(copy(18), second.state.now())
+    keys = {key.public.id: key.public for key in (KEY, OTHER_KEY)}
+    relay = region.start(first.url, second.url, public_keys=keys)
+
+    first.stop()
+
+    wait_for_version(relay, 18)
 
 
 def test_another_upstream_with_older_policies_changes_none(region: Relays) -> None:
