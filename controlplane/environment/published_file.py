@@ -7,7 +7,8 @@ from urllib.parse import urlsplit
 
 from controlplane.core import environment_variables as env
 
-TARGET, TOKEN = "SNAPSHOT_PUBLISH_TO", "SNAPSHOT_PUBLISH_TOKEN"
+TARGET = "SNAPSHOT_PUBLISH_TO"
+TOKEN = "SNAPSHOT_PUBLISH_TOKEN"  # noqa: S105 - a variable's name
 ALLOW = "SNAPSHOT_PUBLISH_ALLOW"
 MAX_URL_LENGTH = 500
 

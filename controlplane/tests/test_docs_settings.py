@@ -10,7 +10,8 @@ READ_BY = ("controlplane", "switches", "breakers", "slo", "client/switchgear", "
 _READ = re.compile(
     r"""(?:environ|environment|variables|source)(?:\.get\(|\.setdefault\(|\[)\s*f?"([A-Z][A-Z_]+)"|"""
     r"""\bread_(?:number|networks|flag|roles|origins|base_urls)\(\s*(?:variables|os\.environ),\s*"([A-Z][A-Z_]+)\"|"""
-    r"""^VARIABLES = \("([A-Z][A-Z_]+)\"""",
+    r"""^VARIABLES = \("([A-Z][A-Z_]+)\"|"""
+    r"""^[A-Z_]+ = "((?:SNAPSHOT|SWITCHGEAR)_[A-Z_]+)\"""",
     re.MULTILINE,
 )
 _NUMBER = re.compile(
@@ -41,7 +42,7 @@ SAID_OTHERWISE = {
     "SWITCHGEAR_SERVICE",
     "SWITCHGEAR_INSTANCE",
     "SWITCHGEAR_STATE_DIR",
-    "SWITCHGEAR_FORCE_ENGAGED",
+    "SWITCHGEAR_FALLBACK_URL",
     "SWITCHGEAR_BOOTSTRAP",
     "SWITCHGEAR_PLANES",
 }
