@@ -25,6 +25,8 @@ TOKEN_RETURNS_WITHIN = timedelta(minutes=5)
 NOTED_EVERY = timedelta(minutes=1)
 STILL_REPORTS = timedelta(seconds=30)
 """Time without a report after which any other boot is a successor, whatever its start time."""
+CLOCK_SKEW = timedelta(seconds=1)
+"""Most by which the clocks of two data planes or relays differ."""
 _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
@@ -69,7 +71,7 @@ def update_former(row: InstanceRow, boot: UUID, former: FormerBoot) -> InstanceR
 
 def is_late(row: InstanceRow, at: datetime) -> bool:
     """Return True if a report received at `at` is older than the last stored report."""
-    return row.reported_at is not None and at < row.reported_at
+    return row.reported_at is not None and at < row.reported_at - CLOCK_SKEW
 
 
 def find_start(before: InstanceRow, report: InstanceReport, at: datetime | None) -> datetime | None:
@@ -100,9 +102,8 @@ def record_contest(
     reports, `contested_at` is set too. A report that a relay delivers late is no contest.
     """
     tokens: list[list[str | int]] = list(before.reported.get("tokens", ()))
-    is_living = (
-        before.reported_at is not None and timedelta(0) <= at - before.reported_at < STILL_REPORTS
-    )
+    silence = None if before.reported_at is None else at - before.reported_at
+    is_living = silence is not None and -CLOCK_SKEW <= silence < STILL_REPORTS
     former_uses = {token: datetime.fromisoformat(str(used_at)) for token, used_at in tokens[:-1]}
     used_at = former_uses.get(token_id)
     is_former_token = used_at is not None and at - used_at < TOKEN_RETURNS_WITHIN

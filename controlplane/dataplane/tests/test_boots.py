@@ -48,6 +48,15 @@ def test_report_that_a_relay_delivers_late_adds_its_counts_and_changes_no_boot()
     assert [one.total for one in events] == [1]
 
 
+def test_next_boot_is_the_current_one_although_clocks_differ_a_little() -> None:
+    row, _ = merge_all(EMPTY, make_report(1, sli={"core": (10, 10)}))
+    earlier = NOW - timedelta(milliseconds=900)
+
+    row, _ = merge_all(row, make_report(1, boot=NEXT_BOOT, started=-2), at=earlier)
+
+    assert row.boot == NEXT_BOOT
+
+
 def test_late_report_of_an_unknown_boot_changes_nothing() -> None:
     newer = {"boot": NEXT_BOOT, "started": 15}
     row, _ = merge_all(EMPTY, make_report(1, **newer, sli={"core": (2, 3)}), at=NOW + 60 * TEN)
