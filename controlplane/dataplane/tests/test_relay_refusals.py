@@ -188,10 +188,9 @@ def test_with_another_upstream_it_leaves_one_that_is_older(
 
     def is_back() -> bool:
         first.confirm()
-        return second.count_streams() == 1
+        return second.count_streams() == 1 and relay.state.upstream is None
 
-    wait_until(is_back, 5)
-    wait_until(lambda: relay.state.upstream is None, 5)
+    wait_until(is_back, 10)
     assert version_of(relay) == 18
 
 
