@@ -9,7 +9,6 @@ from collections import Counter, deque
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import NamedTuple
 from uuid import UUID
 
 import orjson
@@ -20,12 +19,12 @@ from controlplane.dataplane.postgres.database import Connection
 
 from . import instance_sql, processes, report_merge, write_errors
 from .check_sums import CheckIncrement, CheckSums, list_increments
+from .counted_batches import CountedBatches
 from .instance_sql import Ack, InstanceQuota, Presence
 from .pending_reports import ROW_WEIGHT, WEIGHT_AT_ONCE
 from .processes import ProcessStatus
 from .relay_message import RelayBatch, RelayedCounts, RelayMessage
 from .relay_statuses import MAX_STATUSES
-from .report_merge import REMEMBERED
 
 STATUS_INTERVAL = timedelta(seconds=4)
 """Shortest interval between two writes of a process's status without another version."""
@@ -51,23 +50,6 @@ STORE_COUNTED = """
     FROM json_to_recordset(%s::json) AS new (process uuid, seq bigint, bits bigint)
     WHERE p.process = new.process
 """
-
-
-class CountedBatches(NamedTuple):
-    """The batches of a process that are counted: bit n of `bits` stands for `seq - n`."""
-
-    seq: int
-    bits: int
-
-    def add(self, seq: int) -> "CountedBatches | None":
-        """Return the batches with the batch `seq` added; None if it is counted, or may be."""
-        age = self.seq - seq
-        if age < 0:
-            bits = self.bits << min(-age, REMEMBERED + 1) | 1
-            return CountedBatches(seq, bits & ((1 << (REMEMBERED + 1)) - 1))
-        if age > REMEMBERED or self.bits >> age & 1:
-            return None
-        return CountedBatches(self.seq, self.bits | 1 << age)
 
 
 @dataclass(slots=True)

@@ -18,6 +18,7 @@ import structlog
 from controlplane.core.errors import Unavailable
 from controlplane.dataplane.config import RelayConfig
 from controlplane.dataplane.ingest.check_counts import CheckCounter
+from controlplane.dataplane.ingest.counted_batches import CountedBatches
 from controlplane.dataplane.ingest.instance_rows import InstanceReport
 from controlplane.dataplane.ingest.presence_buffer import PresenceBuffer
 from controlplane.dataplane.ingest.processes import ProcessStatus
@@ -36,6 +37,7 @@ MAX_PENDING_BYTES = 16 * 1024 * 1024
 MAX_WRITE_BYTES = 256 * 1024
 MAX_WRITE_RECORDS = 100
 RETRY_SECONDS = 10
+NO_BATCHES = CountedBatches(0, 0)
 
 log = structlog.get_logger(__name__)
 
@@ -72,8 +74,8 @@ class RelayLedger:
         self._pending: deque[PendingRecord] = deque()
         self._pending_bytes = 0
         self._has_pending = asyncio.Event()
-        self._received: dict[UUID, int] = {}
-        """Number of the last batch stored, by process of the relay that made it."""
+        self._received: dict[UUID, CountedBatches] = {}
+        """The latest batches stored, by process of the relay that made them."""
         self._is_failing = False
 
     async def report(
@@ -107,12 +109,13 @@ class RelayLedger:
         """
         self.relay_statuses.record(message)
         for each in message.batches:
-            if each.seq <= self._received.get(each.process, -1):
+            # One may arrive after a later one. An old one is stored, because it may be new.
+            if self._received.get(each.process, NO_BATCHES).has(each.seq):
                 self.batches["repeated"] += 1
                 continue
             await self._store(Record(spool.BATCH, batch.dump_batch(each)))
-            self._received.pop(each.process, None)
-            self._received[each.process] = each.seq
+            before = self._received.pop(each.process, NO_BATCHES)
+            self._received[each.process] = before.add(each.seq) or before
             self.batches["accepted"] += 1
         while len(self._received) > MAX_STATUSES:
             del self._received[next(iter(self._received))]

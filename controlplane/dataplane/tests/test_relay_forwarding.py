@@ -339,6 +339,22 @@ def test_status_of_a_relay_behind_is_passed_on_once(relay: Relay, console: Conso
     ]
 
 
+@pytest.mark.parametrize("late", [199, 1])
+def test_batch_that_another_one_has_overtaken_is_passed_on(
+    relay: Relay, console: Console, late: int
+) -> None:
+    async def test() -> None:
+        async with running(relay):
+            for seq in (200, late, 200):
+                sent = make_batch(seq, process=WEST, relay="west", checks=[make_counts()])
+                await relay.ledger.receive(make_message(sent))
+            await relay.send()
+
+    run(test)
+    batches = [batch for message in console.messages for batch in message.batches]
+    assert [batch.seq for batch in batches] == [200, late]
+
+
 def test_spool_of_a_process_that_is_gone_is_sent_by_another(
     tmp_path: Path, console: Console
 ) -> None:

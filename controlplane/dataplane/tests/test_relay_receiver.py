@@ -17,9 +17,9 @@ from controlplane.core.fleet.models import DataPlane
 from controlplane.core.instances import queries
 from controlplane.core.models import CheckCount
 from controlplane.core.protocol import RELAY_BATCH
+from controlplane.dataplane.ingest.counted_batches import CountedBatches
 from controlplane.dataplane.ingest.instance_ledger import InstanceLedger, Timing
 from controlplane.dataplane.ingest.relay_message import RelayBatch, RelayMessage
-from controlplane.dataplane.ingest.relay_writer import CountedBatches
 from controlplane.dataplane.ingest.report_merge import REMEMBERED
 from controlplane.dataplane.relay import batch
 from controlplane.dataplane.tests.conftest import Following
