@@ -12,11 +12,18 @@ from urllib.parse import parse_qs
 
 from controlplane import logs
 from controlplane.core.environment_variables import WrongVariable
-from controlplane.core.errors import DomainError, InternalError, MethodNotAllowed, NotFound
+from controlplane.core.errors import (
+    DomainError,
+    Forbidden,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+)
 from controlplane.core.http.parameters import refuse_unknown
 from controlplane.dataplane.config import Config, RelayConfig
 from controlplane.dataplane.handlers import metrics
 from controlplane.dataplane.plane import Plane
+from controlplane.dataplane.relay.stream import SCOPE as RELAY_SCOPE
 from controlplane.dataplane.routes import ALONE, Endpoint, build_routes, find_endpoint
 
 from . import config
@@ -117,6 +124,8 @@ class Application:
             state.used_tokens.add(credential.token_id)
             call.credential = credential
             if credential.services:
+                if endpoint.scopes == (RELAY_SCOPE,):
+                    raise Forbidden("The token of a relay can't be limited to services.")
                 name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
                 if (service := service_of(name)) is not None:
                     credential.require_service(service)

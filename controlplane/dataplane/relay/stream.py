@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import orjson
 
-from controlplane.core.errors import Forbidden
 from controlplane.dataplane.memory.credentials import not_loaded
 from controlplane.dataplane.memory.listeners import RELAY
 from controlplane.dataplane.memory.order_set import OrderSet
@@ -40,8 +39,6 @@ class RelayStreams:
 
     async def relay_stream(self, state: State, call: Call) -> None:
         """Stream the current bundle, and then each change, to a relay."""
-        if call.credential is not None and call.credential.services:
-            raise Forbidden("The token of a relay can't be limited to services.")
         if self.source.current() is None:
             raise not_loaded("There is no bundle yet")
         caller = HeldCaller(state, call, SCOPE)

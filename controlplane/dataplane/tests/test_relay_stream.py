@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from controlplane.core.degradation_levels import REDIS
+from controlplane.core.protocol import RELAY_BATCH, RELAY_LOST_VERSION, RELAY_ORDERS
 from controlplane.core.signatures import SigningKey
 from controlplane.dataplane.application import Application
 from controlplane.dataplane.memory.credentials import Credential
@@ -342,10 +343,22 @@ def test_relay_serves_what_it_received_as_it_came() -> None:
     asyncio.run(run())
 
 
-def test_only_a_token_with_the_scope_and_without_limits_may_follow() -> None:
+def test_only_a_token_with_the_scope_may_follow() -> None:
     assert ask(upstream(), "GET", PATH).status_code == 401
     assert ask(upstream(), "GET", PATH, BEARER).status_code == 403
-    limited = ask(upstream(services=frozenset({"core"})), "GET", PATH, HEADERS)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("GET", PATH),
+        ("POST", RELAY_BATCH),
+        ("POST", RELAY_LOST_VERSION),
+        ("POST", RELAY_ORDERS),
+    ],
+)
+def test_token_that_is_limited_to_services_is_refused(method: str, path: str) -> None:
+    limited = ask(upstream(services=frozenset({"core"})), method, path, HEADERS)
     assert limited.status_code == 403
     assert "can't be limited to services" in limited.json()["detail"]
 
