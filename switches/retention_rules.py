@@ -33,11 +33,14 @@ PUBLISHED_VERSIONS = RetentionRule(
     name="published-versions",
     model="switches.PublishedVersion",
     period=timedelta(days=400),
-    where="published_at < %(before)s",
+    where="published_at < %(before)s AND NOT EXISTS (SELECT FROM switches_publication p"
+    " WHERE p.epoch = it.epoch AND p.version = it.version)",
     since="published_at",
+    order="id",
     bounds=(30, 3650),
     tick="publication.purge",
     why="Numbers of published snapshots, by which data planes find out that one was lost.",
+    exempt="The current version.",
 )
 
 RETENTION_RULES.register(TRIPS, EMERGENCY_ORDERS, PUBLISHED_VERSIONS)

@@ -13,11 +13,13 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Forbidden
 from controlplane.core.http.tests.callers import person
+from controlplane.core.retention import purge
 from switches import services
 from switches.lost_versions import attention, decisions
 from switches.lost_versions.reconciliation import reconcile_lost_versions
 from switches.message_templates import format_lost_version
 from switches.models import Episode, LostChange, LostVersion, Publication, PublishedVersion, Rule
+from switches.retention_rules import PUBLISHED_VERSIONS
 from switches.snapshot import SnapshotEntry, render_entry
 from switches.tests import messages
 
@@ -279,6 +281,17 @@ class TestDecide:
 
         with pytest.raises(Forbidden):
             decisions.keep_engaged([LostChange.objects.get().pk], actor=viewer, now=db_now())
+
+
+def test_the_number_of_the_current_version_is_never_purged():
+    engage("segment:finance")
+    current = Publication.objects.get()
+    later = current.published_at + timedelta(days=500)
+
+    assert purge([PUBLISHED_VERSIONS], later) > 0
+
+    left = PublishedVersion.objects.values_list("epoch", "version")
+    assert [*left] == [(current.epoch, current.version)]
 
 
 class TestPage:
