@@ -36,6 +36,7 @@ MAX_NOTES = 500
 MAX_CALLERS = 1000
 MAX_RELEASE_LENGTH = 40
 MAX_HELD = 2**31 - 1
+MAX_AGE_SECONDS = 2.0**31
 
 
 def check_name(value: Any) -> str:
@@ -74,10 +75,14 @@ def check_number(value: Any) -> int:
     return value
 
 
-def check_age(value: Any) -> float:
+def parse_age(value: Any) -> float:
+    """Return an age in seconds; a longer one than 68 years, which can't be calculated with, is cut.
+
+    It is not refused, because a wrong clock must not stop a relay's reports.
+    """
     if type(value) not in (int, float) or not 0 <= value < float("inf"):
         raise ValueError("Must be a number of seconds.")
-    return float(value)
+    return min(float(value), MAX_AGE_SECONDS)
 
 
 def check_flag(value: Any) -> bool:
@@ -121,7 +126,7 @@ STATUS: Mapping[str, Field] = {
     "release": ReportField(check_release),
     "epoch": ReportField(fields.parse_uuid),
     "version": ReportField(fields.check_integer),
-    "age_seconds": ReportField(check_age),
+    "age_seconds": ReportField(parse_age),
     "held": ReportField(check_number, required=True),
     "instances": ReportField(check_number, required=True),
     "polling": ReportField(check_number),

@@ -123,3 +123,10 @@ def test_invalid_report_does_not_make_the_message_invalid() -> None:
     message = batch.parse_message(serialize(batch.dump_batch(make_batch(reports=[report]))))
 
     assert message.batches[0].reports[0].document == make_document(1, color="red")
+
+
+def test_age_that_nobody_can_calculate_with_is_cut() -> None:
+    body = batch.assemble_message(make_status(age_seconds=1e300), (), ())
+    age = batch.parse_message(body).status.age_seconds
+    assert age is not None
+    assert timedelta(seconds=age) > timedelta(days=20_000)
