@@ -10,7 +10,8 @@ import orjson
 from controlplane.dataplane.postgres.database import Connection
 
 # The newest status wins, regardless of the order of writes. Times after the database's count as
-# now, so that a wrong clock can't block newer statuses. `counted_seq` is not part of a status.
+# now, so that a wrong clock can't block newer statuses. `counted_seq` is not part of a status. A
+# relay can't replace the status of a data plane.
 UPSERT_STATUSES = """
     INSERT INTO core_dataplane AS p (process, name, upstream, is_relay, release, epoch, version,
                                      age_seconds, held, instances, started_at, heard_at, is_stopped)
@@ -28,7 +29,7 @@ UPSERT_STATUSES = """
         age_seconds = EXCLUDED.age_seconds, held = EXCLUDED.held, instances = EXCLUDED.instances,
         started_at = EXCLUDED.started_at, heard_at = EXCLUDED.heard_at,
         is_stopped = EXCLUDED.is_stopped
-    WHERE EXCLUDED.heard_at > p.heard_at
+    WHERE EXCLUDED.heard_at > p.heard_at AND EXCLUDED.is_relay = p.is_relay
 """
 
 

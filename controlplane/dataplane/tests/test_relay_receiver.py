@@ -194,6 +194,17 @@ def test_status_makes_a_row_of_each_relay(upstream: Upstream) -> None:
     assert (east.heard_at, west.heard_at) == (NOW, NOW - timedelta(seconds=2))
 
 
+def test_relay_does_not_replace_the_status_of_a_data_plane(upstream: Upstream) -> None:
+    at = NOW - timedelta(seconds=1)
+    own = DataPlane.objects.create(
+        process=WEST, name="dp-1", is_relay=False, held=1, instances=1, started_at=at, heard_at=at
+    )
+    upstream.receive(make_message(relays=(make_status(WEST, "dp-1", held=7, version=99),)))
+
+    own.refresh_from_db()
+    assert (own.is_relay, own.held, own.version, own.heard_at) == (False, 1, None, at)
+
+
 def test_stop_and_start_of_a_relay_are_written_at_once(upstream: Upstream) -> None:
     for is_stopped in (False, True, False):
         upstream.clock.later(0.1)
