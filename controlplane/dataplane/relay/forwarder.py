@@ -218,7 +218,6 @@ class Forwarder:
         except OSError as error:
             log.warning("spool.write_failed", error=str(error))
             return False
-        await asyncio.to_thread(own.end_batch)
         return True
 
     async def _adopt(self, own: Spool) -> None:

@@ -115,6 +115,8 @@ class Spool:
     def append(self, records: Sequence[Record], *, reserved: bool = False) -> None:
         """Store records durably in one batch; with `reserved`, also in the reserved room.
 
+        Reserved ones end their batch, so that no batch has more notes than a message may have.
+
         Raise :class:`SpoolFull` or OSError if that fails; then none of the records is stored.
         """
         content = b"".join(b"%b %b\n" % record for record in records)
@@ -136,6 +138,8 @@ class Spool:
                 raise
             self._sizes[seq] = size + len(content)
             self._records += len(records)
+            if reserved:
+                self._end_batch()
 
     def _is_large_with(self, size: int, records: int) -> bool:
         assert self._open is not None  # noqa: S101 - for the type; the caller checks it.

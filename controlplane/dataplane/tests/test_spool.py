@@ -127,6 +127,15 @@ def test_full_spool_refuses_and_takes_notes_into_the_reserve(tmp_path: Path) -> 
     assert take_all(spool) == {seq + 1: [make_record(2, 1000).content]}
 
 
+def test_notes_end_their_batch(tmp_path: Path) -> None:
+    spool = claim(tmp_path)
+    spool.append([make_record(1, 100)])
+    spool.append([make_record(2, 100, NOTES)], reserved=True)
+    spool.append([make_record(3, 100, NOTES)], reserved=True)
+
+    assert [len(spool.read(seq).notes) for seq in spool.list_ended()] == [1, 1]
+
+
 def test_large_records_begin_a_new_batch(tmp_path: Path) -> None:
     spool = claim(tmp_path, 8 * MAX_SEGMENT_BYTES)
     for number in range(3):
