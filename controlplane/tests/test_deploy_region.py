@@ -9,6 +9,7 @@ import yaml
 from controlplane.core.signatures import SigningKey
 from controlplane.environment.relay import read_relay_environment
 from controlplane.processes.management.commands.serve import PORT
+from controlplane.processes.relay_command import RelayCommand, is_relay_command
 from controlplane.tests.deployment import (
     DEPLOY,
     REGION,
@@ -69,7 +70,10 @@ def test_relay_runs_as_a_data_plane_does():
     )
     (only,), (other,) = (each["spec"]["template"]["spec"]["containers"] for each in (relay, plane))
 
-    assert only.pop("args") == ["dataplane", "--host", "0.0.0.0", "--port", str(PORT)]
+    arguments = only.pop("args")
+    options = RelayCommand().create_parser("manage.py", arguments[0]).parse_args(arguments[1:])
+    assert is_relay_command(["manage.py", *arguments], load_settings())
+    assert (options.host, options.port) == ("0.0.0.0", PORT)
     del only["env"], only["name"], other["args"], other["name"]
     assert only == other
     assert relay["spec"].pop("persistentVolumeClaimRetentionPolicy") == {
