@@ -5,6 +5,7 @@ serves. A relay passes the question on; a data plane asks its database, and repo
 there. The version travels with its signature, so a relay can't invent one.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -22,6 +23,8 @@ from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.saved_snapshot import SNAPSHOT
 
 DATABASE_SECONDS = 5.0
+MAX_QUESTIONS = 4
+"""Most questions at once: all relays ask at the same moment, and each takes a connection."""
 
 
 class VersionFate(NamedTuple):
@@ -68,8 +71,20 @@ class DatabaseAsk:
     def __init__(self, config: Config, state: State) -> None:
         self._config = config
         self._state = state
+        self._permits = asyncio.Semaphore(MAX_QUESTIONS)
 
     async def __call__(self, served: SignedSnapshot) -> VersionFate:
+        try:
+            async with asyncio.timeout(DATABASE_SECONDS):
+                await self._permits.acquire()
+        except TimeoutError as error:
+            raise Unavailable("Too many relays ask now. Try again in a moment.") from error
+        try:
+            return await self._ask(served)
+        finally:
+            self._permits.release()
+
+    async def _ask(self, served: SignedSnapshot) -> VersionFate:
         keys = {key.public.id: key.public for key in self._signing_keys()}
         try:
             verify(served.signature, served.body, keys)

@@ -1,5 +1,6 @@
 """A relay leaves an epoch only if the database has the version that the relay serves."""
 
+import asyncio
 import time
 from collections.abc import Iterator
 
@@ -8,13 +9,20 @@ from django.utils import timezone
 
 from controlplane.core.errors import InvalidInput
 from controlplane.core.signatures import sign
+from controlplane.dataplane.config import Config
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.relay.lost_versions import DatabaseAsk, SignedSnapshot, VersionFate
+from controlplane.dataplane.postgres import lost_versions_sql
+from controlplane.dataplane.relay.lost_versions import (
+    MAX_QUESTIONS,
+    DatabaseAsk,
+    SignedSnapshot,
+    VersionFate,
+)
 from controlplane.dataplane.tests.conftest import Following
 from controlplane.dataplane.tests.copies import OTHER_EPOCH
 from controlplane.dataplane.tests.lines import background, wait_until
 from controlplane.dataplane.tests.lossy_failover import lose_versions_after
-from controlplane.dataplane.tests.served import READER, copy, credential
+from controlplane.dataplane.tests.served import READER, copy, credential, plane
 from controlplane.dataplane.tests.test_following import engage, has, make_token
 from controlplane.dataplane.tests.upstreams import (
     KEY,
@@ -131,6 +139,32 @@ def test_a_data_plane_reports_the_version_of_a_relay_to_its_database(
     state.signing_keys = [OTHER_KEY]
     with pytest.raises(InvalidInput):
         following.loop.run(ask(replace_body(served)))
+
+
+def test_relays_that_ask_at_once_share_few_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = plane().state
+    state.signing_keys = [KEY]
+    assert state.published is not None
+    body = state.published.body
+    served = SignedSnapshot(body, sign(body, [KEY]), "relay-1")
+    present: list[object] = []
+    numbers: list[int] = []
+
+    async def ask_version(*asked: object) -> tuple[bool, int | None]:
+        present.append(asked)
+        numbers.append(len(present))
+        await asyncio.sleep(0.001)
+        present.remove(asked)
+        return False, None
+
+    async def ask_all() -> None:
+        ask = DatabaseAsk(Config("postgresql://", None, "redis://"), state)
+        await asyncio.gather(*(ask(served) for _ in range(50)))
+
+    monkeypatch.setattr(lost_versions_sql, "ask_version", ask_version)
+    asyncio.run(ask_all())
+
+    assert (len(numbers), max(numbers)) == (50, MAX_QUESTIONS)
 
 
 def replace_body(served: SignedSnapshot) -> SignedSnapshot:
