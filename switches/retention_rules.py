@@ -39,7 +39,7 @@ PUBLISHED_VERSIONS = RetentionRule(
     order="id",
     bounds=(30, 3650),
     tick="publication.purge",
-    why="Numbers of published snapshots, by which data planes find out that one was lost.",
+    why="Numbers of published versions, with which data planes detect that one was lost.",
     exempt="The current version.",
 )
 

@@ -34,10 +34,10 @@ def list_waiting(_now: datetime, found: Sequence[LostVersion]) -> list[Attention
         AttentionItem(
             kind="versions_lost",
             severity="critical",
-            title="PostgreSQL has lost changes: services get no change until a new epoch begins",
-            detail=f"The data plane {lost.plane} serves version {lost.version}, which PostgreSQL"
-            " lacks. If this is the right database, begin a new epoch on the server:"
-            f" {COMMAND}. What was engaged is engaged again then.",
+            title="PostgreSQL has lost changes: services get no changes until a new epoch begins",
+            detail=f"{lost.plane} serves version {lost.version}, which PostgreSQL does not have."
+            " If this is the right database, begin a new epoch on the server:"
+            f" {COMMAND}. Everything that was engaged is then engaged again.",
             path="/docs/restore/#begin-a-new-epoch",
             since=lost.received_at,
             subjects=(f"lost-version:{lost.pk}",),
@@ -54,8 +54,8 @@ def list_lost_changes(_now: datetime, found: Sequence[Any]) -> list[AttentionIte
             severity="critical",
             title=("1 change was" if one["count"] == 1 else f"{one['count']} changes were")
             + " lost: keep the switches engaged?",
-            detail="PostgreSQL lost changes that data planes had, as in a failover. The switches"
-            " stay engaged: keep them so, or release them.",
+            detail="PostgreSQL lost changes that data planes had, for example in a failover. The"
+            " switches stay engaged until you release them.",
             path=PAGE,
             since=one["since"],
             actions=(AttentionAction("Open lost changes", PAGE, "switches:read", "engaged", LINK),),

@@ -17,7 +17,7 @@ from controlplane.core.fleet.statuses import (
 
 @dataclass(frozen=True)
 class Explanation:
-    """The fact (`is silent`), what it means and what to do, in sentences; "" without any."""
+    """The fact ("is silent"), and sentences that say what it means and what to do; may be empty."""
 
     fact: str
     meaning: str = ""
@@ -52,7 +52,7 @@ def _explain_silence(member: FleetMember, source: str, now: datetime) -> Explana
     else:
         to_do = f"Check that it runs and reaches {source}."
         if member.is_relay:
-            to_do += " Until then, stop things there by an emergency order."
+            to_do += " Until then, stop traffic there on its page /emergency/."
     return Explanation(
         "is silent",
         f"The last report came {format_readable(now - member.heard_at)} ago. If it still runs, its"

@@ -20,7 +20,7 @@ def collect_fleet(now: datetime) -> Iterator[Metric]:
     counts = Counter((member.kind, member.state) for member in members)
     yield make_family(
         "switchgear_fleet_members",
-        "Data planes and relays by state: `silent`, `empty` and `lagging` ones need a person.",
+        "Data planes and relays by state: `silent`, `empty` and `lagging` ones need attention.",
         ["kind", "state"],
         (([kind, state], counts[kind, state]) for kind in KINDS for state in STATES),
     )

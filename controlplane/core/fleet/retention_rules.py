@@ -11,7 +11,7 @@ DATA_PLANES = RetentionRule(
     since="heard_at",
     bounds=(1, 30),
     tick="instances.purge",
-    why="Data planes and relays; silent for a day, one no longer counts.",
+    why="Last reports of data planes and relays, which the page Fleet lists.",
 )
 
 RETENTION_RULES.register(DATA_PLANES)

@@ -644,7 +644,9 @@ def relay(served: Plane) -> Plane:
 
 
 def test_page_of_a_relay_says_what_it_is(relay: Plane) -> None:
-    assert "This is the relay dp-1 . PostgreSQL responds." in text(send(relay))
+    assert "This is the relay dp-1 . Its upstream reports: PostgreSQL responds." in text(
+        send(relay)
+    )
 
 
 def test_page_of_a_relay_that_is_cut_off_says_since_when_and_what_an_order_does(

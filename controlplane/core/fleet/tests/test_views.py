@@ -95,7 +95,7 @@ def test_figures_of_a_silent_member_are_called_last_known(browser, now):
     found = re.findall(r'<td data-label="([^"]+)"([^>]*>.*?)</td>', row, re.DOTALL)
     cells = {label: words(f"<td {cell}") for label, cell in found}
 
-    for label in ("Version", "Held", "Instances"):
+    for label in ("Version", "Connections", "Instances"):
         assert cells[label].endswith("last known"), label
     assert cells["Age"] == "unknown"
 

@@ -170,7 +170,8 @@ def _render_condition(facts: PageFacts) -> Markup:
         said = fill("<b>PostgreSQL responds.</b> You can also use {console}.", console=console)
         kind = " flow"
     if facts.is_relay and not facts.has_lost_upstream:
-        said = fill("This is the relay <bdi>{plane}</bdi>. {said}", plane=facts.plane, said=said)
+        text = "This is the relay <bdi>{plane}</bdi>. Its upstream reports: {said}"
+        said = fill(text, plane=facts.plane, said=said)
     engaged = sum(entry.state == "engaged" for entry in facts.entries)
     ramping = len(facts.entries) - engaged
     numbers = count(engaged, "switch is engaged", "switches are engaged")
