@@ -106,7 +106,7 @@ def measure_bundles(engaged: int) -> BundleCosts:
     first = collect(state, None)
     assert first is not None
     signed = sign_bundle(first, [key])
-    received = difference.apply(None, difference.full(signed), keys)
+    received = difference.apply_event(None, difference.serialize_full(signed), keys)
     steps: list[tuple[float, ...]] = []
     for number in range(1, BUNDLES):
         publish(number)
@@ -116,9 +116,9 @@ def measure_bundles(engaged: int) -> BundleCosts:
         moments.append(time.perf_counter())
         before, signed = signed, sign_bundle(bundle, [key])
         moments.append(time.perf_counter())
-        data = difference.difference(before.parts, signed)
+        data = difference.serialize_difference(before.parts, signed)
         moments.append(time.perf_counter())
-        received = difference.apply(received, data, keys)
+        received = difference.apply_event(received, data, keys)
         moments.append(time.perf_counter())
         steps.append(tuple(b - a for a, b in pairwise(moments)))
     return BundleCosts(engaged, *(median(step) * 1e3 for step in zip(*steps, strict=True)))

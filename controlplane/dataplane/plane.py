@@ -27,7 +27,7 @@ from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
 from .published_file.locations import make_location
 from .published_file.publisher import Publisher
-from .relay.lost_versions import DatabaseAsk, LostVersionEndpoint
+from .relay.lost_versions import DatabaseVersionCheck, LostVersionEndpoint
 from .relay.orders import RelayOrders
 from .relay.orders_endpoint import RelayOrdersEndpoint
 from .relay.receiver import BatchReceiver
@@ -117,7 +117,7 @@ class Plane:
             feed = UpstreamFeed(config, self.state, orders, relay_orders, streams)
             self.lost_versions.ask = feed.ask_version
             return feed
-        self.lost_versions.ask = DatabaseAsk(config, self.state)
+        self.lost_versions.ask = DatabaseVersionCheck(config, self.state)
         return DatabaseFeed(config, self.state, self.emergency_orders, self.peers)
 
     def _prepare_process(self) -> None:

@@ -25,7 +25,7 @@ from controlplane.dataplane.storage.signed_file import (
 )
 
 from .bundle import InvalidBundle, explain_refusal
-from .difference import ReceivedBundle, apply, full
+from .difference import ReceivedBundle, apply_event, serialize_full
 from .trusted_keys import Keys
 
 
@@ -70,7 +70,7 @@ class BundleDisk(SignedFiles[SavedBundle]):
 
 def _serialize(saved: SavedBundle) -> bytes:
     document = {
-        "bundle": orjson.Fragment(full(saved.received.signed)),
+        "bundle": orjson.Fragment(serialize_full(saved.received.signed)),
         "confirmed_at": timestamp(saved.confirmed_at),
         "left_epochs": sorted(map(str, saved.left_epochs)),
     }
@@ -79,7 +79,7 @@ def _serialize(saved: SavedBundle) -> bytes:
 
 def _parse(trusted: Callable[[], Keys], document: Any) -> SavedBundle:
     try:
-        received = apply(None, orjson.dumps(document["bundle"]), trusted())
+        received = apply_event(None, orjson.dumps(document["bundle"]), trusted())
     except InvalidBundle as error:
         raise InvalidFile(f"its bundle is refused: {error}") from error
     left_epochs = frozenset(map(UUID, document["left_epochs"]))

@@ -43,12 +43,12 @@ class ReceivedBundle:
         return self.signed.head
 
 
-def full(after: SignedBundle) -> bytes:
+def serialize_full(after: SignedBundle) -> bytes:
     """Return the data of an event with all parts."""
-    return difference({}, after)
+    return serialize_difference({}, after)
 
 
-def difference(bases: Mapping[str, Part], after: SignedBundle) -> bytes:
+def serialize_difference(bases: Mapping[str, Part], after: SignedBundle) -> bytes:
     """Return the data of an event for a relay that has the parts `bases`."""
     parts = {
         name: _part_difference(bases.get(name), part)
@@ -63,7 +63,7 @@ def difference(bases: Mapping[str, Part], after: SignedBundle) -> bytes:
     return orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
 
 
-def apply(
+def apply_event(
     before: ReceivedBundle | None, data: bytes, public_keys: Mapping[str, PublicKey]
 ) -> ReceivedBundle:
     """Return the bundle of an event's `data`, relative to `before`, signed with a key by its id.

@@ -21,7 +21,7 @@ from . import upstream_causes as causes
 from .bundle import InvalidBundle
 from .bundle_keeper import BundleKeeper
 from .confirmations import Confirmation, StreamClock
-from .difference import OlderBundle, ReceivedBundle, apply
+from .difference import OlderBundle, ReceivedBundle, apply_event
 from .event_stream import Event
 from .installation import confirm_bundle, install_bundle
 from .lost_versions import SignedSnapshot, VersionFate
@@ -186,9 +186,9 @@ class Follower:
     async def _verify(self, stream: _Stream, data: bytes) -> ReceivedBundle:
         before, keys = stream.pending or self.received, self._keys.keys
         if len(data) < LARGE_BYTES:
-            received = apply(before, data, keys)
+            received = apply_event(before, data, keys)
         else:
-            received = await asyncio.to_thread(apply, before, data, keys)
+            received = await asyncio.to_thread(apply_event, before, data, keys)
         if received.head.publication.epoch in self._state.left_epochs:
             raise OlderBundle("its epoch was left")
         return received
@@ -249,7 +249,7 @@ class Follower:
             stream.confirmed_at = at - confirmation.age
             await self._install(stream, stream.confirmed_at)
         if stream.pending is not None:
-            state.upstream = causes.bundle_refused(self.url, LOST)
+            state.upstream = causes.make_bundle_refused_cause(self.url, LOST)
             return
         if self.received is None or stream.confirmed_at is None:
             return
@@ -274,7 +274,7 @@ class Follower:
         state.bundles["older"] += 1
         if stream.lagging_since is None:
             stream.lagging_since = state.now()
-        state.upstream = causes.bundle_refused(self.url, reason)
+        state.upstream = causes.make_bundle_refused_cause(self.url, reason)
         state.database_reachable = False
         self.tried.set()
         self._log_once(reason, "relay.older_bundle_ignored")

@@ -49,7 +49,7 @@ class SignedSnapshot(NamedTuple):
         return orjson.dumps({**self._asdict(), "body": self.body.decode()})
 
 
-Ask = Callable[[SignedSnapshot], Awaitable[VersionFate]]
+AskVersion = Callable[[SignedSnapshot], Awaitable[VersionFate]]
 """Returns the fate of a version; raises :class:`DomainError` without an answer."""
 
 
@@ -57,7 +57,7 @@ class LostVersionEndpoint:
     """Handler of `POST /api/v1/relay/lost-version`; `ask` is set by the feed."""
 
     def __init__(self) -> None:
-        self.ask: Ask = _ask_nobody
+        self.ask: AskVersion = _raise_starting
 
     async def relay_lost_version(self, state: State, call: Call) -> Response:
         """Tell a relay whether the database has lost the version that the relay serves."""
@@ -65,7 +65,7 @@ class LostVersionEndpoint:
         return responses.answer_json(200, fate._asdict(), NO_STORE)
 
 
-class DatabaseAsk:
+class DatabaseVersionCheck:
     """Asks the database of a data plane, and reports the version there if it is lost."""
 
     def __init__(self, config: Config, state: State) -> None:
@@ -122,5 +122,5 @@ def _read_request(content: Mapping[str, Any]) -> SignedSnapshot:
     return SignedSnapshot(body.encode(), signature, plane[:100])
 
 
-async def _ask_nobody(_served: SignedSnapshot) -> VersionFate:
+async def _raise_starting(_served: SignedSnapshot) -> VersionFate:
     raise Unavailable("This process is starting. Try again in a moment.")

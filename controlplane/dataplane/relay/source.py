@@ -11,7 +11,7 @@ from controlplane.dataplane.state import State
 
 from .bundle import Part, SignedBundle, sign_bundle
 from .collection import collect
-from .difference import difference
+from .difference import serialize_difference
 
 MAX_HISTORY = 16
 MAX_EVENTS = 64
@@ -99,6 +99,6 @@ class BundleHistory:
         if event is None:
             if len(self._events) >= MAX_EVENTS:
                 self._events.clear()
-            data = difference(bases, signed)
+            data = serialize_difference(bases, signed)
             event = self._events[key] = split_event(b"event: bundle\ndata: %b\n\n" % data)
         return event

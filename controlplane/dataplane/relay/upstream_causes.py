@@ -23,20 +23,20 @@ def make_cause(text: str) -> Cause:
     return Cause(EMERGENCY, "upstream", text, fails=_FAILS, works=_WORKS)
 
 
-def unreachable(urls: Sequence[str], reason: str) -> Cause:
+def make_unreachable_cause(urls: Sequence[str], reason: str) -> Cause:
     names = _name_hosts(urls)
     what = f"The upstream {names} can't" if len(urls) == 1 else f"None of the upstreams {names} can"
     return make_cause(f"{what} be reached: {reason}. Switches stay as last received.")
 
 
-def token_refused(url: str) -> Cause:
+def make_token_refused_cause(url: str) -> Cause:
     return make_cause(
         f"The upstream {_name_hosts([url])} refuses this relay's token: switches stay as last"
         " received. Set SWITCHGEAR_TOKEN to a valid token with the scope relay."
     )
 
 
-def bundle_refused(url: str, reason: str) -> Cause:
+def make_bundle_refused_cause(url: str, reason: str) -> Cause:
     return make_cause(
         f"This relay refuses what the upstream {_name_hosts([url])} sends: {reason}. Switches stay"
         " as last received."
@@ -50,12 +50,12 @@ def explain_failure(error: Exception, urls: Sequence[str], url: str) -> tuple[st
     """
     reason = str(error)
     if isinstance(error, InvalidBundle):
-        return "relay.bundle_refused", bundle_refused(url, reason)
+        return "relay.bundle_refused", make_bundle_refused_cause(url, reason)
     if isinstance(error, TokenRefused):
-        return "relay.token_refused", token_refused(url)
+        return "relay.token_refused", make_token_refused_cause(url)
     if isinstance(error, UpstreamFailed | InvalidConfirmation | WrongVariable):
-        return "relay.upstream_lost", unreachable(urls, reason)
-    return None, unreachable(urls, reason)
+        return "relay.upstream_lost", make_unreachable_cause(urls, reason)
+    return None, make_unreachable_cause(urls, reason)
 
 
 def _name_hosts(urls: Sequence[str]) -> str:

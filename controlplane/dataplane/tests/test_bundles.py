@@ -34,9 +34,9 @@ from controlplane.dataplane.relay.collection import collect
 from controlplane.dataplane.relay.difference import (
     OlderBundle,
     ReceivedBundle,
-    apply,
-    difference,
-    full,
+    apply_event,
+    serialize_difference,
+    serialize_full,
 )
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.copies import (
@@ -207,11 +207,11 @@ def test_relay_that_missed_any_bundles_has_equal_contents(
             if does:
                 before = relays[number]
                 bases = {} if before is None else before.signed.parts
-                received = apply(before, difference(bases, sent), KEYS)
+                received = apply_event(before, serialize_difference(bases, sent), KEYS)
                 relays[number] = received
                 assert_equal(received, plane.state)
                 assert received.signed == sent
-                assert apply(None, full(received.signed), KEYS).signed == sent
+                assert apply_event(None, serialize_full(received.signed), KEYS).signed == sent
 
 
 def changed_plane() -> Plane:
@@ -232,7 +232,7 @@ def test_difference_holds_only_what_changed() -> None:
     entries = [entry("chat"), ENTRY, entry("new")]
     plane.publish(entries, drilled=True)
 
-    sent = orjson.loads(difference(before.parts, plane.bundle()))
+    sent = orjson.loads(serialize_difference(before.parts, plane.bundle()))
 
     assert sent["parts"].keys() == {"snapshot"}
     assert sent["parts"]["snapshot"]["set"].keys() == {"", "segment:new"}
@@ -252,10 +252,10 @@ def test_unchanged_parts_are_not_built_again() -> None:
 
 def test_relay_parses_only_what_changed() -> None:
     plane = changed_plane()
-    before = apply(None, full(plane.bundle()), KEYS)
+    before = apply_event(None, serialize_full(plane.bundle()), KEYS)
     plane.publish([entry("chat"), ENTRY, entry("new")], drilled=True)
 
-    after = apply(before, difference(before.signed.parts, plane.bundle()), KEYS)
+    after = apply_event(before, serialize_difference(before.signed.parts, plane.bundle()), KEYS)
 
     ours, theirs = before.contents, after.contents
     assert theirs.tokens is ours.tokens
@@ -265,7 +265,7 @@ def test_relay_parses_only_what_changed() -> None:
 
 
 def test_bundle_carries_owners_and_roles() -> None:
-    received = apply(None, full(Plane().bundle()), KEYS)
+    received = apply_event(None, serialize_full(Plane().bundle()), KEYS)
 
     assert received.contents.tokens == {b"relay00001": OWNED}
 
@@ -282,11 +282,11 @@ def test_policies_that_were_read_again_replace_all(callees: tuple[str, str]) -> 
     plane = changed_plane()
     some = [DependencyPolicy("core", callee, 10, b"{}") for callee in ("db", "cache")]
     plane.state.install_policies(Policies.build(EPOCH, 10, some, NOON))
-    before = apply(None, full(plane.bundle()), KEYS)
+    before = apply_event(None, serialize_full(plane.bundle()), KEYS)
 
     left = DependencyPolicy(*callees, 11, b'{"retry":null}')
     plane.state.install_policies(Policies.build(EPOCH, 11, [left], NOON))
-    after = apply(before, difference(before.signed.parts, plane.bundle()), KEYS)
+    after = apply_event(before, serialize_difference(before.signed.parts, plane.bundle()), KEYS)
 
     assert after.contents.policies is not None
     assert after.contents.policies.list_all() == [left]
@@ -312,7 +312,7 @@ def test_policies_of_another_epoch_are_left_out() -> None:
     plane = changed_plane()
     plane.restore_backup()
 
-    received = apply(None, full(plane.bundle()), KEYS)
+    received = apply_event(None, serialize_full(plane.bundle()), KEYS)
 
     assert received.head.policies == -1
     assert received.contents.policies is None
@@ -355,19 +355,19 @@ def _sign_with(key: SigningKey) -> Change:
     ],
 )
 def test_altered_bundle_is_refused(alter: Change, reason: str) -> None:
-    sent = orjson.loads(full(changed_plane().bundle()))
+    sent = orjson.loads(serialize_full(changed_plane().bundle()))
     alter(sent)
 
     with pytest.raises(InvalidBundle, match=reason):
-        apply(None, orjson.dumps(sent), KEYS)
+        apply_event(None, orjson.dumps(sent), KEYS)
 
 
 @given(st.data())
 def test_truncated_bundle_is_refused(data: st.DataObject) -> None:
-    sent = full(changed_plane().bundle())
+    sent = serialize_full(changed_plane().bundle())
 
     with pytest.raises(InvalidBundle):
-        apply(None, sent[: data.draw(st.integers(0, len(sent) - 1))], KEYS)
+        apply_event(None, sent[: data.draw(st.integers(0, len(sent) - 1))], KEYS)
 
 
 def test_signed_bundle_with_invalid_contents_is_refused() -> None:
@@ -375,7 +375,7 @@ def test_signed_bundle_with_invalid_contents_is_refused() -> None:
     wrong = replace(bundle, head=replace(bundle.head, publication=SnapshotVersion(EPOCH, 9, NOON)))
 
     with pytest.raises(InvalidBundle, match="another version than the bundle"):
-        apply(None, full(sign_bundle(wrong, [KEY])), KEYS)
+        apply_event(None, serialize_full(sign_bundle(wrong, [KEY])), KEYS)
 
 
 def test_signed_bundle_without_a_part_is_refused() -> None:
@@ -383,7 +383,7 @@ def test_signed_bundle_without_a_part_is_refused() -> None:
     parts = {name: part for name, part in bundle.parts.items() if name != "codes"}
 
     with pytest.raises(InvalidBundle, match="lacks the part codes"):
-        apply(None, full(sign_bundle(replace(bundle, parts=parts), [KEY])), KEYS)
+        apply_event(None, serialize_full(sign_bundle(replace(bundle, parts=parts), [KEY])), KEYS)
 
 
 def test_replayed_messages_are_refused() -> None:
@@ -393,24 +393,28 @@ def test_replayed_messages_are_refused() -> None:
     second = plane.bundle()
     plane.publish([])
     third = plane.bundle()
-    now = apply(None, full(third), KEYS)
+    now = apply_event(None, serialize_full(third), KEYS)
 
-    for old in (full(first), difference(first.parts, second), full(second)):
+    for old in (
+        serialize_full(first),
+        serialize_difference(first.parts, second),
+        serialize_full(second),
+    ):
         with pytest.raises(OlderBundle):
-            apply(now, old, KEYS)
+            apply_event(now, old, KEYS)
     with pytest.raises(InvalidBundle, match="unknown part"):
-        apply(now, difference(second.parts, third), KEYS)
+        apply_event(now, serialize_difference(second.parts, third), KEYS)
 
 
 def test_difference_against_another_bundle_is_refused() -> None:
     plane = changed_plane()
-    first = apply(None, full(plane.bundle()), KEYS)
+    first = apply_event(None, serialize_full(plane.bundle()), KEYS)
     plane.publish([entry("new")], drilled=True)
     second = plane.bundle()
     plane.publish([], drilled=True)
 
     with pytest.raises(InvalidBundle, match="unknown part"):
-        apply(first, difference(second.parts, plane.bundle()), KEYS)
+        apply_event(first, serialize_difference(second.parts, plane.bundle()), KEYS)
 
 
 def test_relay_keeps_parts_of_newer_releases_and_serves_them_on() -> None:
@@ -419,9 +423,9 @@ def test_relay_keeps_parts_of_newer_releases_and_serves_them_on() -> None:
     extra = Part.build({"key": b"1"})
     newer = sign_bundle(replace(bundle, parts={**bundle.parts, "later": extra}), [KEY])
 
-    received = apply(None, full(newer), KEYS)
+    received = apply_event(None, serialize_full(newer), KEYS)
 
-    assert apply(None, full(received.signed), KEYS).signed == newer
+    assert apply_event(None, serialize_full(received.signed), KEYS).signed == newer
 
 
 def make_publication(version: int = 17, epoch: UUID = EPOCH, seconds: int = 0) -> SnapshotVersion:

@@ -25,7 +25,7 @@ from controlplane.dataplane.emergency.page.form import make_nonce
 from controlplane.dataplane.memory.credentials import CodeHash
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.plane import Plane
-from controlplane.dataplane.relay.upstream_causes import unreachable
+from controlplane.dataplane.relay.upstream_causes import make_unreachable_cause
 from controlplane.dataplane.storage.order_journal import order_key
 from controlplane.dataplane.tests.served import REPORTER, ask, copy, plane
 from controlplane.dataplane.tests.test_order_set import order
@@ -653,7 +653,7 @@ def test_page_of_a_relay_that_is_cut_off_says_since_when_and_what_an_order_does(
     relay: Plane,
 ) -> None:
     relay.state.confirm(relay.state.now() - 180)
-    relay.state.upstream = unreachable(["http://console:8000"], "no route")
+    relay.state.upstream = make_unreachable_cause(["http://console:8000"], "no route")
     relay.state.database_reachable = False
 
     said = text(send(relay))

@@ -14,7 +14,7 @@ from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.postgres import lost_versions_sql
 from controlplane.dataplane.relay.lost_versions import (
     MAX_QUESTIONS,
-    DatabaseAsk,
+    DatabaseVersionCheck,
     SignedSnapshot,
     VersionFate,
 )
@@ -124,7 +124,7 @@ def test_a_data_plane_reports_the_version_of_a_relay_to_its_database(
     following.database.mend()
     following.stop()
     state.signing_keys = [KEY]
-    ask = DatabaseAsk(following.config, state)
+    ask = DatabaseVersionCheck(following.config, state)
 
     def answer() -> VersionFate:
         return following.loop.run(ask(served))
@@ -158,7 +158,7 @@ def test_relays_that_ask_at_once_share_few_connections(monkeypatch: pytest.Monke
         return False, None
 
     async def ask_all() -> None:
-        ask = DatabaseAsk(Config("postgresql://", None, "redis://"), state)
+        ask = DatabaseVersionCheck(Config("postgresql://", None, "redis://"), state)
         await asyncio.gather(*(ask(served) for _ in range(50)))
 
     monkeypatch.setattr(lost_versions_sql, "ask_version", ask_version)

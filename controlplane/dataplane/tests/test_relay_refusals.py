@@ -10,7 +10,7 @@ import pytest
 from controlplane.core.signatures import sign
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.relay.bundle import SIGNED_PREFIX
-from controlplane.dataplane.relay.difference import full
+from controlplane.dataplane.relay.difference import serialize_full
 from controlplane.dataplane.tests.copies import OTHER_EPOCH
 from controlplane.dataplane.tests.lines import background, wait_until
 from controlplane.dataplane.tests.served import BEARER, READER, ask, copy, credential
@@ -33,7 +33,7 @@ def region() -> Iterator[Relays]:
 def next_version(upstream: FakeUpstream) -> bytes:
     """Return the data of a bundle that releases the only switch."""
     upstream.state.install_copy(copy(18), upstream.state.now())
-    return full(upstream.make_bundle())
+    return serialize_full(upstream.make_bundle())
 
 
 def changed(data: bytes, change: Callable[[Any], None]) -> bytes:
@@ -63,7 +63,7 @@ def name_an_unknown_base(document: Any) -> None:
 def signed_by_another_key(upstream: FakeUpstream) -> bytes:
     next_version(upstream)
     upstream.keys = [OTHER_KEY]
-    return full(upstream.make_bundle())
+    return serialize_full(upstream.make_bundle())
 
 
 ALTERED: dict[str, Callable[[FakeUpstream], bytes]] = {
@@ -103,7 +103,7 @@ def test_an_invalid_bundle_is_refused_and_asked_for_again(
 
 def test_a_replayed_bundle_is_ignored_and_not_confirmed(region: Relays) -> None:
     upstream = region.upstream("segment:finance")
-    old = full(upstream.make_bundle())
+    old = serialize_full(upstream.make_bundle())
     upstream.state.install_copy(copy(18), upstream.state.now())
     relay = region.start(upstream.url)
     wait_for_version(relay, 18)
@@ -119,7 +119,7 @@ def test_a_replayed_bundle_is_ignored_and_not_confirmed(region: Relays) -> None:
     assert cause is not None
     assert "version 17 is older than 18" in cause.text
 
-    upstream.send("bundle", full(upstream.make_bundle()))
+    upstream.send("bundle", serialize_full(upstream.make_bundle()))
     upstream.confirm()
     wait_until(lambda: relay.state.upstream is None, 5)
 
@@ -127,7 +127,7 @@ def test_a_replayed_bundle_is_ignored_and_not_confirmed(region: Relays) -> None:
 def test_a_replayed_bundle_brings_no_revoked_token_back(region: Relays) -> None:
     upstream = region.upstream()
     relay = region.start(upstream.url)
-    old = full(upstream.make_bundle())
+    old = serialize_full(upstream.make_bundle())
     upstream.state.install_tokens(2, {b"other00001": credential("sg_other00001_x", "metrics:read")})
     upstream.publish()
     wait_until(lambda: relay.state.revision == 2, 5)
@@ -141,7 +141,7 @@ def test_a_replayed_bundle_brings_no_revoked_token_back(region: Relays) -> None:
 def test_a_bundle_of_an_epoch_that_was_left_is_ignored(region: Relays) -> None:
     upstream = region.upstream("segment:finance")
     relay = region.start(upstream.url)
-    old = full(upstream.make_bundle())
+    old = serialize_full(upstream.make_bundle())
     upstream.state.install_copy(copy(3, epoch=OTHER_EPOCH), upstream.state.now())
     upstream.state.install_tokens(1, {b"reader0001": credential(READER, "switches:read")})
     upstream.publish()
@@ -158,7 +158,9 @@ def test_a_version_with_another_time_of_publication_is_ignored(region: Relays) -
     relay = region.start(upstream.url)
     before = upstream.make_bundle()
     document = before.manifest.replace(b"2026-11-21T03:00:00", b"2026-11-21T04:00:00")
-    other = changed(full(before), lambda each: each.update(resigned(upstream, document.decode())))
+    other = changed(
+        serialize_full(before), lambda each: each.update(resigned(upstream, document.decode()))
+    )
 
     upstream.send("bundle", other)
 

@@ -18,7 +18,7 @@ from controlplane.dataplane.memory.credentials import Credential
 from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.relay import stream as relay_stream
-from controlplane.dataplane.relay.difference import ReceivedBundle, apply
+from controlplane.dataplane.relay.difference import ReceivedBundle, apply_event
 from controlplane.dataplane.relay.source import BundleHistory, ReceivedSource
 from controlplane.dataplane.relay.stream import RelayStreams, read_hashes
 from controlplane.dataplane.tests.exchange import Exchange
@@ -77,7 +77,7 @@ class Relay:
         self.texts.append(event)
         self.names.append(name)
         if name == "bundle":
-            self.bundle = apply(self.bundle, data, KEYS)
+            self.bundle = apply_event(self.bundle, data, KEYS)
         return name, orjson.loads(data)
 
     async def begin(self) -> list[Any]:

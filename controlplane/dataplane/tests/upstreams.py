@@ -13,7 +13,7 @@ from controlplane.dataplane.config import RelayConfig
 from controlplane.dataplane.plane import Plane
 from controlplane.dataplane.relay.bundle import SignedBundle, sign_bundle
 from controlplane.dataplane.relay.collection import collect
-from controlplane.dataplane.relay.difference import difference, full
+from controlplane.dataplane.relay.difference import serialize_difference, serialize_full
 from controlplane.dataplane.state import State
 from controlplane.dataplane.tests.lines import Background, Line, wait_until
 from controlplane.dataplane.tests.served import plane
@@ -73,7 +73,7 @@ class FakeUpstream:
         """Send the difference between the last bundle and the present state."""
         before = self.last
         assert before is not None
-        self.send("bundle", difference(before.parts, self.make_bundle()))
+        self.send("bundle", serialize_difference(before.parts, self.make_bundle()))
 
     def confirm(self, **fields: Any) -> None:
         self.send("confirm", self.make_confirmation(**fields))
@@ -135,7 +135,7 @@ class FakeUpstream:
         writer.write(HEAD % (200, b"text/event-stream"))
         self._streams.add(writer)
         if self.greets:
-            await self._send("bundle", full(self.make_bundle()))
+            await self._send("bundle", serialize_full(self.make_bundle()))
             await self._send("confirm", self.make_confirmation())
         await reader.read()
         self._streams.discard(writer)

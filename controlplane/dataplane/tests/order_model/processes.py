@@ -12,7 +12,12 @@ from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres.database import DatabaseHead
 from controlplane.dataplane.relay.bundle import sign_bundle
 from controlplane.dataplane.relay.collection import collect
-from controlplane.dataplane.relay.difference import OlderBundle, ReceivedBundle, apply, full
+from controlplane.dataplane.relay.difference import (
+    OlderBundle,
+    ReceivedBundle,
+    apply_event,
+    serialize_full,
+)
 from controlplane.dataplane.relay.installation import install_bundle
 from controlplane.dataplane.state import State
 from controlplane.dataplane.storage.saved_snapshot import SavedSnapshot, SavedState
@@ -197,9 +202,9 @@ class Relay(Process):
         bundle = None if source is None else collect(source, None)
         if bundle is None:
             return
-        data = full(sign_bundle(bundle, [SIGNING_KEY]))
+        data = serialize_full(sign_bundle(bundle, [SIGNING_KEY]))
         try:
-            received = apply(before, data, {SIGNING_KEY.public.id: SIGNING_KEY.public})
+            received = apply_event(before, data, {SIGNING_KEY.public.id: SIGNING_KEY.public})
         except OlderBundle:
             return
         if received.head.publication.epoch in state.left_epochs:
