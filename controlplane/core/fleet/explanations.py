@@ -52,7 +52,7 @@ def _explain_silence(member: FleetMember, source: str, now: datetime) -> Explana
     else:
         to_do = f"Check that it runs and reaches {source}."
         if member.is_relay:
-            to_do += " Until then, stop traffic there on its page /emergency/."
+            to_do += " Until then, use its page /emergency/ to stop traffic there."
     return Explanation(
         "is silent",
         f"The last report came {format_readable(now - member.heard_at)} ago. If it still runs, its"

@@ -143,7 +143,7 @@ def test_a_relay_that_is_heard_blames_nobody():
             replace(RELAY, heard_at=NOW - 120 * SECOND),
             "is silent",
             "2 min ago. If it still runs",
-            "reaches dp-1. Until then, stop traffic there on its page /emergency/",
+            "reaches dp-1. Until then, use its page /emergency/ to stop traffic there",
         ),
         (replace(PLANE, version=None, started_at=NEW), "is starting", "30 s", ""),
     ],
