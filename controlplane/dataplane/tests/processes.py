@@ -207,7 +207,7 @@ def copied(folder: Path, to: Path) -> Path:
     for name in ("snapshot", "secrets"):
         # A draft may be about to become the current copy.
         shutil.copytree(
-            folder / name, to / name, ignore=shutil.ignore_patterns("draft*", "latest-*")
+            folder / name, to / name, ignore=shutil.ignore_patterns(".*", "draft*", "latest-*")
         )
     return to
 
