@@ -25,8 +25,6 @@ from .emergency.order_exchange import OrderExchange
 from .emergency.page.endpoint import EmergencyPage
 from .emergency.peers import Peers
 from .emergency.service import EmergencyOrders
-from .published_file.locations import make_location
-from .published_file.publisher import Publisher
 from .relay.lost_versions import DatabaseVersionCheck, LostVersionEndpoint
 from .relay.orders import RelayOrders
 from .relay.orders_endpoint import RelayOrdersEndpoint
@@ -85,8 +83,12 @@ class Plane:
         self.configure(config)
         await self.emergency_orders.restore()
         work = [*feed.tasks()]
-        if (location := make_location(config.published_file)) is not None:
-            work.append(Publisher(self.state, location).run())
+        if config.published_file.is_set:
+            # Imported only if needed, because it imports slow libraries.
+            from .published_file.locations import make_location
+            from .published_file.publisher import Publisher
+
+            work.append(Publisher(self.state, make_location(config.published_file)).run())
         self._tasks = [asyncio.create_task(each) for each in work]
         with contextlib.suppress(TimeoutError):
             await feed.wait_until_read()

@@ -25,6 +25,10 @@ class PublishedFileSettings:
     token: str = field(default="", repr=False)
     networks: tuple[str, ...] = ()
 
+    @property
+    def is_set(self) -> bool:
+        return self.folder is not None or bool(self.url)
+
 
 def read_published_file(variables: Mapping[str, str], usual_networks: str) -> PublishedFileSettings:
     """Read the `SNAPSHOT_PUBLISH_` variables; raise :class:`WrongVariable`."""

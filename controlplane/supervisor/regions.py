@@ -17,7 +17,7 @@ from controlplane.supervisor.lifeline import SUPERVISOR_PID
 REGIONS = ("seoul", "frankfurt", "virginia")
 RELAYS = (1, 2)
 ONE_WAY_MS = 80
-PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TZ", "PYTHONUNBUFFERED", SUPERVISOR_PID)
+PASSED_VARIABLES = ("PATH", "HOME", "LANG", "TZ")
 """Variables passed to relays and proxies, which get none of the installation's secrets."""
 
 

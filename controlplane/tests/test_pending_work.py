@@ -18,7 +18,7 @@ from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.trip_requests.models import TripRequest
 from slo.arithmetic.minutes import due_minute
 from slo.models import DeferredUpdate, EvaluatedMinute, ReportedEvents, Sli, Slo
-from switches.models import EmergencyOrder, Episode, Switch
+from switches.models import EmergencyOrder, Episode, LostVersion, Switch
 
 pytestmark = pytest.mark.django_db
 SECOND = timedelta(seconds=1)
@@ -45,6 +45,12 @@ def past_expiry(now: datetime) -> None:
         on_expiry="release",
         salt="a",
         expires_at=now - SECOND,
+    )
+
+
+def lost_version(now: datetime) -> None:
+    LostVersion.objects.create(
+        epoch=uuid.uuid4(), version=1, published_at=now, entries=[], plane="dp-1"
     )
 
 
@@ -207,6 +213,7 @@ def refused_order(now: datetime) -> None:
 
 
 WORK = [
+    ("switches.lost_versions", lost_version),
     ("switches.expire", past_expiry),
     ("emergency.reconcile", emergency_order()),
     ("emergency.reconcile", refused_order),

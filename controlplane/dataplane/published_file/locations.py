@@ -161,11 +161,9 @@ class UrlLocation:
             raise PublishFailed(f"PUT was answered with status {response.status_code}")
 
 
-def make_location(settings: PublishedFileSettings) -> FileLocation | None:
-    """Return the place of these settings; None if nothing is published."""
-    if settings.folder is not None:
-        return FolderLocation(settings.folder)
-    return UrlLocation(settings) if settings.url else None
+def make_location(settings: PublishedFileSettings) -> FileLocation:
+    """Return the place of these settings, which must be set."""
+    return UrlLocation(settings) if settings.folder is None else FolderLocation(settings.folder)
 
 
 def _redact(url: str) -> str:
