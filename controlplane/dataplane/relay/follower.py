@@ -137,7 +137,7 @@ class Follower:
         try:
             return await self._upstream.ask_version(self.url, served)
         except UpstreamFailed as error:
-            raise Unavailable(f"This relay's upstream did not answer: {error}.") from error
+            raise Unavailable(f"This relay could not ask its upstream: {error}.") from error
 
     async def _follow(self, upstream: Upstream) -> None:
         """Follow the present upstream until the stream is old; raise an error before."""

@@ -100,7 +100,7 @@ class DatabaseVersionCheck:
         try:
             return VersionFate(*await wait_at_most(DATABASE_SECONDS, asking))
         except Exception as error:
-            raise Unavailable(f"The database did not answer: {error}") from error
+            raise Unavailable(f"The database could not be asked: {error}") from error
 
     def _signing_keys(self) -> tuple[SigningKey, ...]:
         return tuple(self._state.signing_keys)
