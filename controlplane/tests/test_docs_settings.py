@@ -34,6 +34,7 @@ NOT_SETTINGS = {
     "PGDATABASE",  # Of libpq, for its programs.
     "DEMO_TOKEN_FILE",  # The demo's own services are told by the supervisor.
     *("LOGNAME", "USER"),  # The person at a shell.
+    "SWITCHGEAR_SUPERVISOR_PID",  # Children are told by the supervisor.
     "SWITCHGEAR_",  # Of the client: it puts the name of an argument behind it.
 }
 SAID_OTHERWISE = {
