@@ -98,6 +98,8 @@ class State:
         """True if the published file is up to date; None if it is not configured, or at start."""
         self.file_updates = Counter[str]()
         """Number of updates of the published file, by outcome: write, keep, fail."""
+        self.is_relay = False
+        """True if an upstream takes the place of the database."""
         self.upstream: Cause | None = None
         """Problem of a relay with its upstream; None without one, and on data planes."""
         self.bundles = Counter[str]()

@@ -40,7 +40,7 @@ class UpstreamFeed:
         self._relay_orders = relay_orders
         self._ledger = RelayLedger(state.wall)
         self._forwarder = Forwarder(config, state, self._ledger)
-        state.ledger = self._ledger
+        state.ledger, state.is_relay = self._ledger, True
         streams.source = source = ReceivedSource(state)
         self._keys = TrustedKeys(config.secrets, config.public_keys)
         self._keeper = BundleKeeper(config, state, lambda: self._keys.keys, orders.forget_old)

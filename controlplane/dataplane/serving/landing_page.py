@@ -1,4 +1,4 @@
-"""The front page of a standalone data plane: its status, and how to stop traffic."""
+"""The front page of a data plane or relay: its status, and how to stop traffic."""
 
 from datetime import timedelta
 from html import escape
@@ -15,10 +15,10 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>Switchgear data plane</title>
+<title>Switchgear {kind}</title>
 </head>
 <body>
-<h1>Switchgear data plane</h1>
+<h1>Switchgear {kind}</h1>
 <p>This process serves switch states from memory. It has no console.</p>
 <p><a href="/emergency/"><strong>Stop something now</strong></a> with your user name and emergency
 code: it needs neither PostgreSQL nor Redis nor the console.</p>
@@ -54,13 +54,16 @@ def render_page(state: State) -> Response:
         status = "Nothing to serve yet: this process has read nothing since its start."
     elif state.upstream is not None:
         status = f"This relay gets nothing new from its upstream. {confirmed}"
+    elif state.is_relay:
+        status = f"Up to date with its upstream. {confirmed}"
     elif state.database_reachable:
         status = "Up to date with the database."
     else:
         status = f"The database does not respond. {confirmed}"
     present = degradation_status(state)
     page = (
-        _PAGE.replace("{status}", status)
+        _PAGE.replace("{kind}", "relay" if state.is_relay else "data plane")
+        .replace("{status}", status)
         .replace("{level}", str(present["level"]))
         .replace("{name}", present["name"])
         .replace("{causes}", _render_causes(state))

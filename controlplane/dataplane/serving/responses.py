@@ -123,7 +123,9 @@ def answer_ready(state: State) -> Response:
         "status": "ready",
         "version": copy.publication.version,
         "snapshot_age_seconds": round(state.age_seconds(), 1),
-        "source": "database" if state.heard_database else "disk",
+        "source": ("upstream" if state.is_relay else "database")
+        if state.heard_database
+        else "disk",
         "disk": "healthy" if state.disk is None else "unhealthy",
     }
     return answer_json(200, content, NO_STORE)

@@ -92,6 +92,19 @@ def test_the_page_of_a_plane_alone_says_what_works_and_how_fresh_it_is() -> None
     assert "default-src 'none'" in response.headers["Content-Security-Policy"]
 
 
+def test_the_page_of_a_relay_says_nothing_of_a_database() -> None:
+    served = plane()
+    served.state.is_relay = True
+    served.state.confirm(served.state.now() - 90)
+
+    page = ask(served, "GET", "/").text
+
+    assert "<h1>Switchgear relay</h1>" in page
+    assert "Up to date with its upstream. The served data was confirmed 1 min 30 s ago." in page
+    assert "the database" not in page.lower()
+    assert ask(served, "GET", "/health/ready/data").json()["source"] == "upstream"
+
+
 def test_the_page_of_a_plane_with_nothing_to_serve_says_so() -> None:
     served = plane()
     served.state.copy = None
