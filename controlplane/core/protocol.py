@@ -13,6 +13,7 @@ MAX_CONFIGURATION_BODY_BYTES = 4 * 1024 * 1024  # all files, with 20,000 switche
 MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
 MAX_EXCHANGE_BODY_BYTES = 4 * 1024 * 1024  # a listing of all emergency orders, and a page of them
 MAX_RELAY_BODY_BYTES = 4 * 1024 * 1024  # batches of a relay
+MAX_LOST_VERSION_BODY_BYTES = 24 * 1024 * 1024  # the largest snapshot, as text
 HOOKS = "/api/v1/hooks/"
 LETTERS = "/api/v1/dlq/"
 EMERGENCY_PAGE = "/emergency/"
@@ -28,7 +29,7 @@ _MAX_BYTES_BY_PATH = {
     RELAY_ORDERS: MAX_EXCHANGE_BODY_BYTES,
     "/api/v1/openslo": MAX_OPENSLO_BODY_BYTES,
     RELAY_BATCH: MAX_RELAY_BODY_BYTES,
-    RELAY_LOST_VERSION: MAX_RELAY_BODY_BYTES,
+    RELAY_LOST_VERSION: MAX_LOST_VERSION_BODY_BYTES,
     "/api/v1/report": MAX_REPORT_BODY_BYTES,
     "/api/v1/sli": MAX_SLI_BODY_BYTES,
 }
