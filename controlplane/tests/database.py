@@ -24,6 +24,8 @@ SINGLETONS = {
     "core_credentials": "(id, revision) VALUES (1, 1)",
     "switches_publication": "(id, epoch, version, published_at)"
     " VALUES (1, gen_random_uuid(), 0, clock_timestamp())",
+    "switches_publishedversion": "(epoch, version, published_at, timeline)"
+    " SELECT epoch, version, published_at, switches_timeline() FROM switches_publication",
     "core_degradation": "(id, revision, level, causes, since)"
     " VALUES (1, 0, 0, '[]', clock_timestamp())",
     "breakers_registry": "(id, version, changed_at) VALUES (1, 0, clock_timestamp())",
