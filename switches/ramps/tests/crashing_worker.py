@@ -25,9 +25,12 @@ class Nursery:
     """The process that forks workers, one at a time; call :meth:`end` when done."""
 
     def __init__(self, database: dict[str, Any]) -> None:
+        from django.conf import settings
+
         self._process = subprocess.Popen(
             [sys.executable, "-m", "switches.ramps.tests.crashing_worker"],
             cwd=ROOT,
+            env={**os.environ, "SECRET_KEY": settings.SECRET_KEY},  # Opens the sealed addresses.
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
