@@ -1,9 +1,7 @@
 """HTTP connections of a relay to its upstream."""
 
-import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -13,12 +11,12 @@ from controlplane.dataplane.config import RelayConfig
 
 from .event_stream import Event, EventParser, EventTooLarge
 from .lost_versions import SignedSnapshot, VersionFate, parse_fate
+from .upstream_transport import make_client
 
 if TYPE_CHECKING:
     import httpx
 
 KEYS_PATH = "/api/v1/keys"
-CONNECT_SECONDS = 3.0
 SILENCE_SECONDS = 6.0
 """Longest time without a byte, after which an upstream counts as lost."""
 MAX_ANSWER_BYTES = 64 * 1024
@@ -118,18 +116,7 @@ class Upstream:
 @contextlib.asynccontextmanager
 async def connect(config: RelayConfig) -> AsyncIterator[Upstream]:
     """Yield the connections to the upstreams of `config`, which open with the first request."""
-    # In a thread, because the first import takes long and would block the event loop.
-    await asyncio.to_thread(import_module, "httpx")
-    import httpx
-
-    is_tls = any(url.startswith("https:") for url in config.upstreams)
-    context = await asyncio.to_thread(httpx.create_ssl_context) if is_tls else False
-    async with httpx.AsyncClient(
-        verify=context,
-        trust_env=False,
-        follow_redirects=False,
-        timeout=httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS),
-    ) as client:
+    async with await make_client(config, read_seconds=SILENCE_SECONDS) as client:
         yield Upstream(config, client)
 
 

@@ -14,7 +14,6 @@ from controlplane.dataplane.emergency.exchange_messages import (
     InvalidMessage,
 )
 from controlplane.dataplane.emergency.peer_transport import (
-    CONNECT_SECONDS,
     REQUEST_SECONDS,
     ExchangeUnsupported,
     PeerFailed,
@@ -26,6 +25,8 @@ from .order_format import write_order
 if TYPE_CHECKING:
     import httpx
 
+CONNECT_SECONDS = 3.0
+"""Includes the TLS handshake with another continent."""
 KEEPALIVE_SECONDS = 60.0
 
 
@@ -89,7 +90,9 @@ class UpstreamTransport:
             return response.status_code, content
 
 
-async def make_client(config: RelayConfig) -> "httpx.AsyncClient":
+async def make_client(
+    config: RelayConfig, read_seconds: float = REQUEST_SECONDS
+) -> "httpx.AsyncClient":
     """Return the connections to all upstreams, which are opened when they are needed."""
     # In a thread, because the first import takes long and would block the event loop.
     await asyncio.to_thread(import_module, "httpx")
@@ -101,6 +104,6 @@ async def make_client(config: RelayConfig) -> "httpx.AsyncClient":
         verify=context,
         trust_env=False,
         follow_redirects=False,
-        timeout=httpx.Timeout(REQUEST_SECONDS, connect=CONNECT_SECONDS),
+        timeout=httpx.Timeout(read_seconds, connect=CONNECT_SECONDS),
         limits=httpx.Limits(keepalive_expiry=KEEPALIVE_SECONDS),
     )
