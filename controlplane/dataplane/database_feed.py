@@ -49,7 +49,7 @@ class DatabaseFeed:
         self._refresher = Refresher(config, state, self._follower, self._keeper)
 
     async def restore(self) -> None:
-        await self._keys.look()
+        await self._keys.refresh()
         await self._keeper.restore()
 
     def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:

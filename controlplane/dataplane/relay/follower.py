@@ -109,8 +109,8 @@ class Follower:
         """The upstream that is followed, or tried next."""
         return self._config.upstreams[self._index]
 
-    def begin(self, received: ReceivedBundle | None) -> None:
-        """Follow from a bundle on, which the keeper has restored."""
+    def resume_from(self, received: ReceivedBundle | None) -> None:
+        """Serve on and follow from a bundle that was restored from disk; None without one."""
         self.received = received
         if received is not None:
             self._source.install(received.signed)

@@ -49,7 +49,7 @@ class UpstreamFeed:
 
     async def restore(self) -> None:
         await asyncio.to_thread(self._keys.load)
-        self._follower.begin(await self._keeper.restore())
+        self._follower.resume_from(await self._keeper.restore())
 
     def tasks(self) -> tuple[Coroutine[Any, Any, None], ...]:
         return (

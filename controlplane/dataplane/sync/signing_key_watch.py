@@ -40,10 +40,10 @@ class SigningKeyWatch:
 
     async def run(self) -> None:
         while self._file is not None:
-            await self.look()
+            await self.refresh()
             await asyncio.sleep(LOOK_SECONDS)
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Read the file if it has changed, and install the keys that sign now."""
         if self._file is not None:
             try:

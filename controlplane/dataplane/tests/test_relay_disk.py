@@ -131,7 +131,7 @@ def test_an_altered_file_is_refused(
 def test_a_bundle_that_the_control_plane_did_not_sign_is_refused(
     region: Relays, upstream: FakeUpstream, folder: Path
 ) -> None:
-    """Whoever can sign the file with the relay's own key still can't alter the bundle."""
+    """A file that is signed with the relay's own key, but holds an altered bundle, is refused."""
     document = SignedDocument(b"switchgear-bundle", lambda content: content, orjson.dumps)
     for name in ("bundle", "bundle-previous"):
         if (path := folder / name).exists():

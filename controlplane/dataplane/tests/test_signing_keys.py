@@ -33,8 +33,8 @@ class Watched:
         )
         self._watch = SigningKeyWatch(config, self.plane.state, lambda: self.now)
 
-    def look(self) -> None:
-        asyncio.run(self._watch.look())
+    def refresh(self) -> None:
+        asyncio.run(self._watch.refresh())
 
     def signers(self) -> list[str]:
         """Return the ids of the keys that sign the snapshot, verified, the current one first."""
@@ -58,7 +58,7 @@ def file(tmp_path: Path) -> SigningKeyFile:
 
 def test_keys_are_listed_without_a_token(file: SigningKeyFile) -> None:
     watched = Watched(file)
-    watched.look()
+    watched.refresh()
 
     response = ask(watched.plane, "GET", KEYS)
 
@@ -76,25 +76,25 @@ def test_without_keys_the_list_is_empty() -> None:
 def test_the_first_look_generates_a_key(tmp_path: Path) -> None:
     watched = Watched(SigningKeyFile(tmp_path / "secrets"))
 
-    watched.look()
+    watched.refresh()
 
     assert len(watched.signers()) == 1
 
 
 def test_a_rotation_is_noticed_and_the_old_key_signs_for_a_day(file: SigningKeyFile) -> None:
     watched = Watched(file)
-    watched.look()
+    watched.refresh()
     assert watched.signers() == [OLD.public.id]
 
     file.rotate(NEW, NOON)
-    watched.look()
+    watched.refresh()
 
     assert watched.signers() == [NEW.public.id, OLD.public.id]
     watched.now = NOON + OVERLAP - timedelta(seconds=1)
-    watched.look()
+    watched.refresh()
     assert watched.signers() == [NEW.public.id, OLD.public.id]
     watched.now = NOON + OVERLAP
-    watched.look()
+    watched.refresh()
     assert watched.signers() == [NEW.public.id]
 
 
@@ -102,17 +102,17 @@ def test_keys_of_the_environment_sign_without_an_end() -> None:
     watched = Watched(None, KeyRing((StoredKey(NEW), StoredKey(OLD))))
     watched.now = NOON + timedelta(days=400)
 
-    watched.look()
+    watched.refresh()
 
     assert watched.signers() == [NEW.public.id, OLD.public.id]
 
 
 def test_a_lost_file_is_reported_and_not_replaced(file: SigningKeyFile) -> None:
     watched = Watched(file)
-    watched.look()
+    watched.refresh()
     file.path.unlink()
 
-    watched.look()
+    watched.refresh()
 
     assert watched.signers() == [OLD.public.id]
     assert not file.path.exists()
@@ -124,13 +124,13 @@ def test_an_unreadable_file_leaves_snapshots_unsigned_and_says_so(file: SigningK
     watched = Watched(file)
     file.path.chmod(0o644)
 
-    watched.look()
+    watched.refresh()
 
     assert watched.signers() == []
     (cause,) = watched.plane.state.own_causes()
     assert "chmod 600" in cause.text
     assert "not signed" in cause.text
     file.path.chmod(0o600)
-    watched.look()
+    watched.refresh()
     assert watched.signers() == [OLD.public.id]
     assert not watched.plane.state.own_causes()
