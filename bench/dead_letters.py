@@ -59,22 +59,23 @@ class DeadLetterCosts:
     rss_mib: float
 
 
-def write_letters(count: int) -> None:
-    """Write `count` dead letters to the stream, with nested JSON payloads and three errors."""
+def write_letters(count: int, name: str = NAME) -> None:
+    """Write `count` dead letters to a stream, with nested JSON payloads and three errors."""
     from breakers.dead_letters.redis_servers import servers
 
     client = servers.get_server("default").client
     for start in range(0, count, AT_ONCE):
         with client.pipeline(transaction=False) as pipeline:
             for n in range(start, min(start + AT_ONCE, count)):
-                pipeline.xadd(NAME, _fields(n))
+                pipeline.xadd(name, _fields(n))
             pipeline.execute()
 
 
-def clear() -> None:
+def clear(*names: str) -> None:
+    """Delete the stream, or those with these names."""
     from breakers.dead_letters.redis_servers import servers
 
-    servers.get_server("default").client.delete(NAME)
+    servers.get_server("default").client.delete(*(names or [NAME]))
 
 
 def measure(

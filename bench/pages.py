@@ -103,10 +103,10 @@ def clear() -> None:
 
 
 def measure(person: Browser, audited: int) -> Pages:
-    return Pages(audited, [(name, _measure_page(person, path)) for name, path in PAGES.items()])
+    return Pages(audited, [(name, measure_page(person, path)) for name, path in PAGES.items()])
 
 
-def _measure_page(person: Browser, path: str) -> Latencies:
+def measure_page(person: Browser, path: str) -> Latencies:
     """Fetch a page repeatedly while all instances have just reported."""
     with fixtures.slow_cursor() as cursor:
         cursor.execute(_REPORT)

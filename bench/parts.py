@@ -28,11 +28,12 @@ from . import (
     slo_evaluation,
     slo_ingest,
     switch_checks,
+    teams,
     websocket_client,
     wrk,
 )
 from .fanout import FanoutCost
-from .servers import HOLDER, PLANE, WEB, running
+from .servers import HOLDER, PLANE, WEB, free_port, running
 from .table import ResultTable
 from .wrk import LoadFigures
 
@@ -241,6 +242,21 @@ def measure_pages(setting: Setting, table: ResultTable) -> None:
         pages.clear()
 
 
+def measure_teams(setting: Setting, table: ResultTable) -> None:
+    """Measure the screens of twelve teams, with people whom an identity provider provisions."""
+    teams.insert_rows(setting.audited)
+    port = free_port()
+    variables = teams.sibling_variables(port, setting.token)
+    options = {"core": setting.core, "loop": setting.loop, "port": port}
+    try:
+        with running(WEB, variables=variables, **options) as web:
+            person = page_watch.Browser.signed_in(web.port)
+            web.settle()
+            table.print_teams(teams.measure(web, person, fixtures.make_token("scim")))
+    finally:
+        teams.clear()
+
+
 def measure_sizes(setting: Setting, table: ResultTable) -> None:
     """Measure a snapshot and a metrics scrape with ten thousand switches and dependencies."""
     token = fixtures.make_token("switches:read", "metrics:read")
@@ -282,6 +298,7 @@ PARTS: dict[str, Callable[[Setting, ResultTable], None]] = {
     "letters": measure_dead_letters,
     "lists": measure_lists,
     "pages": measure_pages,
+    "teams": measure_teams,
     "size": measure_sizes,
     "rest": lambda _setting, table: table.print_idle(idle_processes.measure()),
     "client": measure_checks,

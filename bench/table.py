@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from . import idle_processes, sizes
+from . import idle_processes, sizes, teams
 from .breaker_reports import ReportCosts
 from .coldstart import ColdStart
 from .dead_letters import COLD_SECONDS, GROUPS_MS, MAX_GROWTH_MIB, DeadLetterCosts
@@ -21,6 +21,7 @@ from .sizes import SnapshotSizes
 from .slo_evaluation import EvaluationCosts
 from .slo_ingest import WANTED_POINTS, PushCosts
 from .switch_checks import CheckCosts
+from .teams import TeamCosts
 from .ticks import TickCost
 from .wrk import LoadFigures, LoadTarget
 
@@ -262,6 +263,15 @@ class ResultTable:
         for name, took in result.pages:
             cells = (f"{took.p50_ms:.1f}", f"{took.p95_ms:.1f}", f"{took.worst_ms:.1f}")
             self._line(name, *cells, target=_under("p95", took.p95_ms, LARGE_PAGE_P95_MS))
+
+    def print_teams(self, result: TeamCosts) -> None:
+        """Print latencies of the screens of an organization, and the time to provision it."""
+        head = f"{teams.SWITCHES:,} switches, {len(teams.GROUP_NAMES)} teams, {teams.PEOPLE} people"
+        _head(head, "p50 ms", "p95 ms", "worst ms")
+        for name, took in result.pages:
+            cells = (f"{took.p50_ms:.1f}", f"{took.p95_ms:.1f}", f"{took.worst_ms:.1f}")
+            self._line(name, *cells, target=_under("p95", took.p95_ms, LARGE_PAGE_P95_MS))
+        self._line("all people and groups by SCIM, s", f"{result.provisioned_seconds:.1f}")
 
     def print_sizes(self, result: SnapshotSizes) -> None:
         """Print the sizes of a snapshot and of a metrics scrape, and the CPU time of the scrape."""

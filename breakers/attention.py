@@ -19,6 +19,7 @@ from controlplane.core.page_registry import (
 
 from . import message_facts, names
 from .services import overrides
+from .services.permissions import get_end_action
 from .states import unhealthy
 from .states.unhealthy import UnhealthyDependency
 from .templatetags.breakers import MODES
@@ -59,6 +60,7 @@ def list_open_breakers(now: datetime) -> Sequence[AttentionItem]:
             path=message_facts.dependency_path(one.caller, one.callee),
             since=min(one.since or now, now),
             changes_path=f"{message_facts.dependency_path(one.caller, one.callee)}#changes",
+            resource=names.dependency_resource(one.caller, one.callee),
         )
         for one in sorted(
             _open_weighty(now), key=lambda one: (not _is_critical(one), one.since or now)
@@ -96,8 +98,10 @@ def list_overrides(now: datetime, found: Sequence[Override]) -> Sequence[Attenti
                         f"{message_facts.page_path(one.dependency)}override/remove/",
                         "breakers:write",
                         "close",
+                        authority=get_end_action(one.mode),
                     ),
                 ),
+                resource=one.dependency.resource,
             )
         )
     return items
@@ -123,6 +127,7 @@ def list_outages(now: datetime, found: Sequence[Alarm]) -> Sequence[AttentionIte
             detail=_outage_detail(one),
             path=message_facts.dependency_path(*names.split_name(one.subject) or ("", "")),
             since=min(one.since, now),
+            resource=f"dependency:{one.subject}",
         )
         for one in found
     ]
@@ -139,6 +144,7 @@ def list_away_probes(now: datetime, found: Sequence[Probe]) -> Sequence[Attentio
             detail=f"{one.service.probe_url}: {one.error}",
             path="/breakers/infrastructure/",
             since=min(one.since or one.checked_at or now, now),
+            resource=names.service_resource(one.service.slug),
         )
         for one in found
     ]

@@ -21,6 +21,16 @@ def dependency_name(caller: str, callee: str) -> str:
     return f"{caller}{ARROW}{callee}"
 
 
+def dependency_resource(caller: str, callee: str) -> str:
+    """Return a dependency as a resource that a team can own."""
+    return f"dependency:{dependency_name(caller, callee)}"
+
+
+def service_resource(slug: str) -> str:
+    """Return a service as a resource that a team can own."""
+    return f"service:{slug}"
+
+
 def format_name(name: str) -> str:
     """Return a dependency's name as screens show it: `core → oracle`."""
     return name.replace(ARROW, " → ")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from operator import attrgetter
 
 from django.db.models import Q
 from django.db.models.functions import Length
@@ -55,7 +56,12 @@ register_commands(
 register_commands(
     40,
     PaletteCommand(
-        "Breakers", "breaker-open", "breakers_page", keys="g b", words="dependencies circuit"
+        "Breakers",
+        "breaker-open",
+        "breakers_page",
+        keys="g b",
+        words="dependencies circuit",
+        has_team_filter=True,
     ),
     PaletteCommand("Dependency map", "map", "map_page", keys="g m", words="graph who calls"),
     PaletteCommand("Fallbacks", "fallback", "fallbacks_page", words="coverage gaps matrix"),
@@ -74,13 +80,14 @@ def find_dependencies(query: PaletteQuery) -> Sequence[PaletteEntry]:
     words = split_words(ARROW.sub(" ", rest if forces else query.text))
     if not words:
         return []
-    found = Dependency.objects.registered()
+    rows = Dependency.objects.registered()
     for word in words:
-        found = found.filter(
+        rows = rows.filter(
             Q(caller__icontains=word) | Q(callee__icontains=word) | Q(owner__icontains=word)
         )
-    shortest = found.order_by(Length("caller") + Length("callee"), "caller", "callee")
-    weighed = [(_weigh(one, words), one) for one in shortest[:MAX_WEIGHED]]
+    shortest = rows.order_by(Length("caller") + Length("callee"), "caller", "callee")
+    found = query.take(shortest, MAX_WEIGHED, attrgetter("resource"))
+    weighed = [(query.weigh(_weigh(one, words), one.resource), one) for one in found]
     best = sorted(weighed, key=lambda pair: -pair[0])[:MAX_ENTRIES]
     entries = [_build_entry(one, weight) for weight, one in best]
     if query.user.may_operate:
@@ -99,10 +106,10 @@ def _build_entry(one: Dependency, weight: float) -> PaletteEntry:
     path = page_path(one)
     detail = f"{one.criticality} · {one.owner}" if one.owner else one.criticality
     page = ("Dependency", one.label, "breaker-closed", path, detail)
-    return PaletteEntry(*page, weight=weight, is_lasting=True)
+    return PaletteEntry(*page, weight=weight, is_lasting=True, resource=one.resource)
 
 
 def _build_force_action(one: Dependency, weight: float) -> PaletteEntry:
     path = reverse("override", args=[one.caller, one.callee])
     action = (ACTION, f"Force {one.label}…", "override", path, "opens the form")
-    return PaletteEntry(*action, in_dialog=True, weight=weight)
+    return PaletteEntry(*action, in_dialog=True, weight=weight, resource=one.resource)

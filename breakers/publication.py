@@ -3,12 +3,19 @@
 from datetime import datetime
 
 from breakers.models import Dependency, Registry
+from controlplane.core import authority
 from controlplane.core.wakeups import wake
 
 
 def lock() -> Registry:
     """Lock and return the registry row, until commit, so that versions follow the commit order."""
     return Registry.objects.select_for_update().get(pk=1)
+
+
+def lock_with_teams() -> Registry:
+    """Lock the teams against changes, and then the registry; for what belongs to an owner."""
+    authority.lock_teams()
+    return lock()
 
 
 def advance(registry: Registry, now: datetime, *dependencies: Dependency) -> int:

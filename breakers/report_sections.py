@@ -8,11 +8,11 @@ from django.db.models import Q
 from controlplane.core.canonical import timestamp
 from controlplane.core.durations import format_readable
 from controlplane.core.instances.exports import INSTANCES, TRIPPED
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportRow, ReportSection
 from controlplane.core.sql import fetch_all
 
 from . import message_facts
-from .models import Override
+from .models import Dependency, Override
 from .names import dependency_name, format_name
 from .states.reporting_counts import ReportingCounts, load_reporting_counts
 from .templatetags.breakers import MODES
@@ -21,6 +21,7 @@ MAX_ROWS = 50
 CLOCKS_DIFFER = timedelta(hours=1)
 LONG = timedelta(hours=24)
 MAX_REASON_LENGTH = 300
+NOT_COUNTED = ReportingCounts(0, 0, 0, 0)
 
 # Every opening is a trip, also one from half-open. A breaker was open until its next transition to
 # closed or, if that is missing, until its instance's last report. Totals include dependencies that
@@ -32,6 +33,7 @@ _TRIPS = f"""
                max(at) OVER later AS last_at
         FROM breakers_transition
         WHERE received_at >= %(received)s AND at >= %(start)s AND at < %(end)s
+              AND (%(dependencies)s::bigint[] IS NULL OR dependency_id = ANY(%(dependencies)s))
         WINDOW later AS (PARTITION BY dependency_id, boot ORDER BY n DESC)
     ), trips AS (
         SELECT t.dependency_id, t.instance, t.at,
@@ -59,17 +61,26 @@ _TRIPS = f"""
 
 
 @REPORT_SECTIONS.add(66)
-def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
-    """Return the breakers that opened in the week, how often, and the longest time open."""
+def breakers_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
+    """Return the breakers that opened in the week, how often, and the longest time open.
+
+    A team's report says nothing about dependencies that are not reporting.
+    """
     values: dict[str, Any] = {
         "start": start,
         "end": min(end, now),
         "received": start - CLOCKS_DIFFER,
         "most": MAX_ROWS,
+        "dependencies": None,
     }
+    if is_owned is not None:
+        owned = [one.pk for one in Dependency.objects.all() if is_owned(one.resource)]
+        values["dependencies"] = owned
     rows = fetch_all(_TRIPS, values)
     trips, total, *longest, is_grave = rows[0][7:] if rows else (0, 0, False)
-    counts = load_reporting_counts(now)
+    counts = load_reporting_counts(now) if is_owned is None else NOT_COUNTED
     unsure = counts.in_the_dark or (not counts.reported and counts.known)
     return ReportSection(
         slug="breakers",
@@ -91,11 +102,14 @@ def breakers_section(start: datetime, end: datetime, now: datetime) -> ReportSec
 
 
 @REPORT_SECTIONS.add(67)
-def overrides_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def overrides_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     """Return the overrides that were live in the week, the longest first."""
     until = min(end, now)
     stood = Q(set_at__lt=end) & (Q(ended_at__isnull=True) | Q(ended_at__gte=start))
-    rows = list(Override.objects.filter(stood).select_related("dependency").order_by("set_at"))
+    found = Override.objects.filter(stood).select_related("dependency").order_by("set_at")
+    rows = [one for one in found if is_owned is None or is_owned(one.dependency.resource)]
     lasted = {one.pk: min(one.ended_at or until, until) - one.set_at for one in rows}
     rows.sort(key=lambda one: (-lasted[one.pk], one.pk))
     live = [one for one in rows if one.ended_at is None]

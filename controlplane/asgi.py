@@ -26,6 +26,7 @@ import_module("controlplane.urls")
 
 from controlplane import environment  # noqa: E402 - Django has to be set up first
 from controlplane.core import health, metrics  # noqa: E402
+from controlplane.core.console_urls import SCIM_ROOT  # noqa: E402
 from controlplane.core.errors import Busy, DomainError, Unavailable  # noqa: E402
 from controlplane.dataplane import metrics as dataplane_metrics  # noqa: E402
 from controlplane.dataplane.application import Application  # noqa: E402
@@ -86,7 +87,15 @@ def _find_token(text: str) -> KnownToken | None:
     _state.used_tokens.add(token.token_id)
     role = Role(token.role)
     return KnownToken(
-        token.token_id, token.name, token.owner_id, role, token.scopes, token.services
+        token.token_id,
+        token.name,
+        token.owner_id,
+        role,
+        token.scopes,
+        token.services,
+        token.team,
+        token.patterns,
+        token.only_owned,
     )
 
 
@@ -96,9 +105,10 @@ lookup.token_table = _find_token
 async def _send_refusal(call: Call, error: DomainError) -> None:
     """Send the response for an error: a page to browsers, a problem document to other clients."""
     path: str = call.scope["path"]
-    wants_page = b"text/html" in call.headers.get(b"accept", b"") and not path.startswith("/api/")
+    accepts_page = b"text/html" in call.headers.get(b"accept", b"")
+    wants_page = accepts_page and not path.startswith(("/api/", SCIM_ROOT))
     if isinstance(error, Busy):
-        found = responses.answer_error(error)
+        found = responses.answer_error(error, path)
         if wants_page:
             found = responses.answer_page(503, _busy_page(), retry_after=error.retry_after)
         await call.respond(found)
@@ -107,7 +117,7 @@ async def _send_refusal(call: Call, error: DomainError) -> None:
         page = render_to_string("503.html", {"disk": _state.disk})
         await call.respond(responses.answer_page(status, page, retry_after=error.retry_after))
     else:
-        await call.respond(responses.answer_error(error))
+        await call.respond(responses.answer_error(error, path))
 
 
 _documentation = DocumentationSite(TokenReads(_django), settings.DOCS_ROOT, _render_missing_docs)

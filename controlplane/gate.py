@@ -20,6 +20,7 @@ from asgiref.sync import ThreadSensitiveContext
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from controlplane.bulkhead import Limits, Permit, RequestBulkhead, RequestCaller
+from controlplane.core.console_urls import SCIM_ROOT
 from controlplane.core.deadline import IN_SCOPE
 from controlplane.core.errors import (
     NO_DATABASE,
@@ -157,7 +158,7 @@ class RequestGate:
         """Record a response's latency in the metrics, unless the client has left (`status` 0)."""
         if not status:
             return
-        kind = "api" if path.startswith("/api/") else "page"
+        kind = "api" if path.startswith(("/api/", SCIM_ROOT)) else "page"
         labels = kind, f"{status // 100}xx", str(os.getpid())
         self._seconds.setdefault(labels, Histogram(REQUEST_SECONDS)).observe(seconds)
 

@@ -3,6 +3,7 @@
 import os
 import socket
 import sys
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from .core.protocol import MAX_BODY_BYTES
 ENV = environment.read_environment()
 BASE_DIR = Path(environment.ROOT)
 ENVIRONMENT_NAME = ENV.name
+SIBLINGS = ENV.siblings
 OWNER_COMMANDS = {
     *("migrate", "makemigrations", "provision", "sqlmigrate", "showmigrations", "backup")
 }
@@ -207,6 +209,11 @@ PASSWORD_RESET_TIMEOUT = 3600  # Seconds.
 
 SESSION_ENGINE = "controlplane.accounts.people.session_store"
 SESSION_COOKIE_AGE = ENV.entry.session_minutes * 60
+if SIBLINGS:
+    # Browsers send the cookies of a host to all its ports, so consoles need different names.
+    _suffix = sha256(ENVIRONMENT_NAME.encode()).hexdigest()[:8]
+    SESSION_COOKIE_NAME = f"sessionid_{_suffix}"
+    CSRF_COOKIE_NAME = f"csrftoken_{_suffix}"
 # A load balancer may send each process's own address as `Host`.
 CSRF_TRUSTED_ORIGINS = [origin_of(ENV.public_url)] if ENV.public_url else []
 CSRF_FAILURE_VIEW = "controlplane.core.http.pages.csrf_failed"

@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, include, path
 
 from breakers.dead_letters.urls import api_urlpatterns as dead_letters_api
 from breakers.urls import api_urlpatterns as breakers_api
+from controlplane.accounts.scim.urls import scim_urlpatterns
 from controlplane.accounts.urls import api_urlpatterns as accounts_api
 from controlplane.core.urls import api_urlpatterns as core_api
 from controlplane.notify.urls import api_urlpatterns as notify_api
@@ -34,6 +35,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
             ]
         ),
     ),
+    path("scim/v2/", include(scim_urlpatterns)),
     path("api/schema/", SchemaView.as_view(), name="schema"),
     path("api/docs/", reference_index, name="docs"),
     path("api/docs/<slug:slug>/", reference_section, name="docs_section"),

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import Q, QuerySet, Subquery
 from django.urls import reverse
 
+from controlplane.core.actions import Action
 from controlplane.core.durations import format_readable
 from controlplane.core.page_registry import AttentionAction, AttentionItem, attention_rows
 from controlplane.core.threshold_metrics import find_metric
@@ -128,9 +129,11 @@ def _build_alerts_item(
                 f"{acknowledge_path}acknowledge/",
                 SCOPE,
                 "eye",
+                authority=Action.EXTEND,
             ),
         ),
         subjects=tuple(notifications.alert_subject(one) for one in members),
+        resource=worst.resource,
         changes_path=f"{path}#changes",
     )
 
@@ -147,6 +150,7 @@ def _build_gap_item(
         detail=" ".join([effect, *(one.sentence for one in blockers)]),
         path=notifications.slo_path(status.slo),
         since=min(status.since, now),
+        resource=f"slo:{status.slo.name}",
     )
 
 
@@ -161,6 +165,7 @@ def list_unread_sources(now: datetime, found: Sequence[Sli]) -> Sequence[Attenti
             detail=one.source_error,
             path=notifications.slo_path(one.slo),
             since=min(one.source_error_since or now, now),
+            resource=f"slo:{one.slo.name}",
         )
         for one in found
         if one.slo
@@ -180,6 +185,7 @@ def list_exhausted(now: datetime, found: Sequence[SloStatus]) -> Sequence[Attent
             "until it recovers.",
             path=notifications.slo_path(one.slo),
             since=min(one.since, now),
+            resource=f"slo:{one.slo.name}",
         )
         for one in found
     ]

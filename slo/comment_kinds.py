@@ -21,6 +21,7 @@ def find_alert(key: str) -> CommentedObject:
         notifications.alert_subject(alert),
         "slo",
         alert.subject,
+        resource=alert.resource,
     )
 
 

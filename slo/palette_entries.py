@@ -1,6 +1,7 @@
 """Entries of the command palette: SLO pages, objectives, and open alerts."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from django.db.models import F, Q
 from django.urls import reverse
@@ -23,8 +24,22 @@ ACKNOWLEDGED_LAST = F("acknowledged_at").asc(nulls_first=True)
 
 register_commands(
     45,
-    PaletteCommand("SLOs", "slo", "slos_page", keys="g o", words="objectives budgets burn"),
-    PaletteCommand("Alerts", "warning", "alerts_page", keys="g l", words="firing pages tickets"),
+    PaletteCommand(
+        "SLOs",
+        "slo",
+        "slos_page",
+        keys="g o",
+        words="objectives budgets burn",
+        has_team_filter=True,
+    ),
+    PaletteCommand(
+        "Alerts",
+        "warning",
+        "alerts_page",
+        keys="g l",
+        words="firing pages tickets",
+        has_team_filter=True,
+    ),
     PaletteCommand("Threshold rules", "threshold", "thresholds_page", words="limits figures"),
 )
 
@@ -42,10 +57,14 @@ def find_slos(query: PaletteQuery) -> Sequence[PaletteEntry]:
             "slo",
             reverse("slo_page", args=[one.name]),
             one.service or one.description,
-            weight=relevance.score_text(query.words, one.name, f"{one.service} {one.description}"),
+            weight=query.weigh(
+                relevance.score_text(query.words, one.name, f"{one.service} {one.description}"),
+                f"slo:{one.name}",
+            ),
             is_lasting=True,
+            resource=f"slo:{one.name}",
         )
-        for one in found.order_by("name")[:50]
+        for one in query.take(found.order_by("name"), 50, lambda one: f"slo:{one.name}")
     ]
     return sorted(entries, key=lambda entry: -entry.weight)[:MAX_ENTRIES]
 
@@ -62,18 +81,21 @@ def find_alerts(query: PaletteQuery) -> Sequence[PaletteEntry]:
     for word in words:
         found = found.filter(Q(subject__icontains=word) | Q(summary__icontains=word))
     entries: list[PaletteEntry] = []
-    for one in found.order_by(ACKNOWLEDGED_LAST, "-opened_at")[:MAX_ENTRIES]:
+    ordered = found.order_by(ACKNOWLEDGED_LAST, "-opened_at")
+    for one in query.take(ordered, MAX_ENTRIES, attrgetter("resource")):
         weight = relevance.score_text(words, one.subject, one.summary) + 10 if words else 10
+        weight = query.weigh(weight, one.resource)
         path = reverse("alert_page", args=[one.pk])
         if one.acknowledged_at is None and query.user.may_operate:
             entries.append(_build_acknowledge_action(one, weight + (100 if asked else -0.1)))
         detail = f"acknowledged · {one.summary}" if one.acknowledged_at else one.summary
         page = ("Alert", one.subject_label, "critical", path, detail)
-        entries.append(PaletteEntry(*page, weight=weight))
+        entries.append(PaletteEntry(*page, weight=weight, resource=one.resource))
     return entries
 
 
 def _build_acknowledge_action(alert: Alert, weight: float) -> PaletteEntry:
     path = reverse("alert_acknowledge", args=[alert.pk])
     title = f"Acknowledge the alert for {alert.subject_label}…"
-    return PaletteEntry(ACTION, title, "eye", path, alert.summary, in_dialog=True, weight=weight)
+    action = (ACTION, title, "eye", path, alert.summary)
+    return PaletteEntry(*action, in_dialog=True, weight=weight, resource=alert.resource)

@@ -7,7 +7,14 @@ from itertools import zip_longest
 from django.db.models import Count, Q
 from django.utils import timezone
 
-from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
+from controlplane.core.page_registry import (
+    REPORT_SECTIONS,
+    Chart,
+    IsOwned,
+    ReportRow,
+    ReportSection,
+)
+from controlplane.core.team_filter import keep_owned
 from slo.alerts.notifications import slo_path
 from slo.arithmetic.minutes import last_ended
 from slo.evaluation import budgets
@@ -27,13 +34,16 @@ BudgetRow = tuple[Slo, SpentBudget, Mapping[str, int]]
 
 
 @REPORT_SECTIONS.add(64)
-def budgets_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def budgets_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     """Return the report's budget section: budget left and spent, and alerts, of each SLO."""
     until = min(end, now)
     days = [at for at in (start + DAY * number for number in range(7)) if at < until]
     edges = [*map(last_ended, days), last_ended(until)]
     week = [start + DAY * number for number in range(7)]
-    slos = list(Slo.objects.present().order_by("name"))
+    present = keep_owned(Slo.objects.present(), "name", is_owned, "slo:{}".format)
+    slos = list(present.order_by("name"))
     spent = budgets.load_spent(slos, edges)
     opened = Alert.objects.filter(slo__isnull=False, opened_at__gte=start, opened_at__lt=end)
     pages, tickets = (Count("pk", filter=Q(label=label)) for label in ("page", "ticket"))

@@ -27,6 +27,7 @@ from switches.models import (
     Ramp,
     Rule,
     Switch,
+    TeamReport,
     Trip,
     TripPolicy,
     WeeklyReport,
@@ -80,6 +81,12 @@ register_read_only(
 )
 register_read_only(
     WeeklyReport, "week generated_at final sent_at signed_by signed_at", order="-week"
+)
+register_read_only(
+    TeamReport,
+    "week team generated_at final sent_at signed_by signed_at",
+    order="-week",
+    filters="team",
 )
 register_read_only(
     Ramp,

@@ -8,6 +8,7 @@ from typing import Any
 from django.db.models import F, Q, QuerySet
 
 from controlplane.core import durations
+from controlplane.core.actions import Action
 from controlplane.core.actors import label_of
 from controlplane.core.page_registry import AttentionAction, AttentionItem, attention_rows
 
@@ -26,12 +27,12 @@ FIELDS = (
     *("acknowledged_at", "acknowledged_by"),
 )
 EXTEND, RELEASE, ACKNOWLEDGE, RECONFIRM = "extend", "release", "acknowledge", "reconfirm"
-# Label and icon of each action, by the last part of its path.
+# Label, icon and needed authority of each action, by the last part of its path.
 ACTIONS = {
-    EXTEND: ("Extend…", "extend"),
-    RELEASE: ("Release…", "released"),
-    ACKNOWLEDGE: ("Acknowledge…", "eye"),
-    RECONFIRM: ("Re-confirm…", "permanent"),
+    EXTEND: ("Extend…", "extend", Action.EXTEND),
+    RELEASE: ("Release…", "released", Action.RELEASE),
+    ACKNOWLEDGE: ("Acknowledge…", "eye", Action.EXTEND),
+    RECONFIRM: ("Re-confirm…", "permanent", Action.EXTEND),
 }
 
 
@@ -219,10 +220,12 @@ def _build_item(
                 "switches:write",
                 ACTIONS[one][1],
                 needs_current=one == RELEASE,
+                authority=ACTIONS[one][2],
             )
             for one in actions
         ),
         subjects=(episode_subject(episode),),
+        resource=episode.switch_id,
     )
 
 

@@ -17,6 +17,7 @@ from django.db.models import (
 
 from controlplane.core.actors import Person
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.authority import TeamFilter
 from controlplane.core.favorites.services import rank_favorites
 from controlplane.core.instances.check_series import CheckSeries, load_recent_series
 from controlplane.core.instances.checked_keys import (
@@ -26,6 +27,7 @@ from controlplane.core.instances.checked_keys import (
     rank_keys,
 )
 from controlplane.core.search_words import split_words
+from controlplane.core.team_filter import ALL_TEAMS, split_by_team
 from switches.models import Episode, Switch, SwitchQuerySet, SwitchState
 from switches.scopes import GLOBAL, GLOBAL_ID
 from switches.services.undo import UNDO_WINDOW
@@ -58,10 +60,12 @@ class SwitchboardFilters:
     mine: bool = False
     favorites: Collection[str] = ()
     only_favorites: bool = False
+    team: TeamFilter = ALL_TEAMS
 
     @property
     def narrowed(self) -> bool:
-        return bool(self.state or self.scope or self.q or self.mine or self.only_favorites)
+        is_own = self.mine or self.only_favorites
+        return bool(self.state or self.scope or self.q or is_own or self.team.wanted)
 
 
 @dataclass(frozen=True)
@@ -87,17 +91,20 @@ class Switchboard:
 
     The global switch and overdue switches come first, then those that expire soonest, then released
     ones, busiest first; of each group, the viewer's favorites come first. `unregistered` are the
-    busiest switches that services check but nobody registered or engaged.
+    busiest switches that services check but nobody registered or engaged. `hidden` counts the
+    switches of both kinds that only the filter by team leaves out.
     """
 
     rows: Sequence[SwitchboardRow]
     has_more: bool
     unregistered: Sequence[SwitchboardRow]
+    hidden: int = 0
 
 
 def load_switchboard(filters: SwitchboardFilters, user: Person, now: datetime) -> Switchboard:
-    rows, has_more = _find_rows(filters, user, now)
-    unregistered = _find_unregistered(filters, now)
+    switches, hidden = _filter_switches(filters, user).split_by_team(filters.team)
+    rows, has_more = _find_rows(switches, filters, user, now)
+    unregistered, unregistered_hidden = _find_unregistered(filters, now)
     ids = [row.switch.pk for row in (*rows, *unregistered)]
     calls, checks = load_recent_series(ids, now), load_checked_keys(ids, now)
 
@@ -109,14 +116,14 @@ def load_switchboard(filters: SwitchboardFilters, user: Person, now: datetime) -
         rows=[*map(add_traffic, rows)],
         has_more=has_more,
         unregistered=[*map(add_traffic, checked[:MAX_UNREGISTERED])],
+        hidden=hidden + unregistered_hidden,
     )
 
 
 def _find_rows(
-    filters: SwitchboardFilters, user: Person, now: datetime
+    switches: SwitchQuerySet, filters: SwitchboardFilters, user: Person, now: datetime
 ) -> tuple[list[SwitchboardRow], bool]:
     start, most = (filters.page - 1) * PAGE_SIZE, PAGE_SIZE + 1
-    switches = _filter_switches(filters, user)
     stopped = switches.stopped()
     found: list[Switch] = []
     if filters.state != SwitchState.RELEASED:
@@ -157,13 +164,18 @@ def _take_released(
     return [found[pk] for pk in ids if pk in found]
 
 
-def _find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[SwitchboardRow]:
+def _find_unregistered(
+    filters: SwitchboardFilters, now: datetime
+) -> tuple[list[SwitchboardRow], int]:
     """Return rows of checked switches that nobody registered; twice as many as are shown at most.
 
-    Only on the first page, and none if a state other than released is selected.
+    Only on the first page, and none if a state other than released is selected. Also return the
+    number of those that the filter by team hides.
     """
-    if filters.mine or filters.page > 1 or filters.state not in ("", SwitchState.RELEASED):
-        return []
+    if filters.mine or filters.state not in ("", SwitchState.RELEASED):
+        return [], 0
+    if filters.page > 1 and filters.team.is_all:
+        return [], 0
     keys = [
         key
         for key in find_keys(filters.q, now)
@@ -171,9 +183,15 @@ def _find_unregistered(filters: SwitchboardFilters, now: datetime) -> list[Switc
         and key.startswith(f"{filters.scope}:" if filters.scope else "")
         and (not filters.only_favorites or key in filters.favorites)
     ]
-    keys.sort(key=lambda key: key not in filters.favorites)
-    ids = take_unregistered(keys, 2 * MAX_UNREGISTERED)
-    return [SwitchboardRow(make_unregistered(pk), None, SwitchState.RELEASED, None) for pk in ids]
+    selected, _ = split_by_team(filters.team, keys, str)
+    selected.sort(key=lambda key: key not in filters.favorites)
+    hidden = set(keys).difference(selected)
+    if hidden:
+        hidden.difference_update(Switch.objects.filter(pk__in=hidden).values_list("pk", flat=True))
+    most = 2 * MAX_UNREGISTERED if filters.page == 1 else 0
+    ids = take_unregistered(selected, most)
+    rows = [SwitchboardRow(make_unregistered(pk), None, SwitchState.RELEASED, None) for pk in ids]
+    return rows, len(hidden)
 
 
 def take_unregistered(keys: Sequence[str], most: int) -> list[str]:

@@ -15,9 +15,8 @@ def find_episode(key: str) -> CommentedObject:
         raise NotFound(f"There is no episode {key}.")
     scope, _, name = episode.switch_id.partition(":")
     path = f"/switches/{scope}/{name}/"
-    return CommentedObject(
-        episode.switch_id, path, episode.switch_id, "switches", episode.switch_id
-    )
+    switch = episode.switch_id
+    return CommentedObject(switch, path, switch, "switches", switch, resource=switch)
 
 
 COMMENT_KINDS.register(CommentKind(KIND, "switches:write", find_episode))

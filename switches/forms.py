@@ -160,11 +160,13 @@ class ExtendForm(_HowLongForm):
 class ReleaseForm(_GlassForm):
     """Fields of a release, except the plan, which :mod:`switches.ramps.plan_editor` reads.
 
-    `glass_mode` is the mode of a release by break-glass, whose button sends the rules.
+    `ask` is set if the form said that the owner has to approve. `glass_mode` is the mode of a
+    release by break-glass, whose button sends the rules.
     """
 
     justification = forms.CharField(max_length=MAX_CHARACTERS * 2, required=False)
     mode = forms.CharField(max_length=20, required=False)
+    ask = forms.CharField(max_length=1, required=False)
     glass_mode = forms.CharField(max_length=20, required=False)
 
 

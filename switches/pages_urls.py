@@ -3,6 +3,7 @@
 from django.urls import path
 
 from switches.drills import urls as drills
+from switches.environments.views import environments_page
 from switches.ramps import views as ramps
 from switches.report import urls as report
 from switches.rules import views as rules
@@ -16,6 +17,18 @@ urlpatterns = [
     path("switches/engage/", engage.engage_page, name="engage"),
     path("switches/engage/preview/", engage.engage_preview, name="engage_preview"),
     path("lost-changes/", lost_changes.lost_changes_page, name="lost_changes"),
+    path(
+        "environments/",
+        environments_page,
+        {"template": "switches/environments.html"},
+        "environments_page",
+    ),
+    path(
+        "environments/rows/",
+        environments_page,
+        {"template": "switches/_environments.html"},
+        "environments_rows",
+    ),
     path("rules/", rules.rules_page, name="rules_page"),
     path("rules/new/", rules.edit_rule, name="new_rule"),
     path("rules/<int:rule_id>/change/", rules.edit_rule, name="change_rule"),

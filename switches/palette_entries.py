@@ -1,13 +1,14 @@
 """Command palette entries of switches: pages, actions, and each switch."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from operator import attrgetter
 from urllib.parse import urlencode
 
 from django.db.models import F
 from django.db.models.functions import Length
 from django.urls import reverse
 
+from controlplane.core.actions import Action
 from controlplane.core.instances.checked_keys import (
     CheckedKey,
     find_keys,
@@ -32,19 +33,20 @@ from .models import Ramp, Switch
 from .scopes import GLOBAL_ID, KEY, is_switch_id, keyed_scopes
 
 SEARCHED_FIELDS = "id", "description"
-ENGAGE, ACKNOWLEDGE = "engage", "acknowledge"
+ENGAGE, RELEASE, ACKNOWLEDGE = "engage", "release", "acknowledge"
 VERBS = {
     **dict.fromkeys(("engage", "stop", "kill"), ENGAGE),
-    **dict.fromkeys(("release", "resume"), "release"),
+    **dict.fromkeys(("release", "resume"), RELEASE),
     "extend": "extend",
     **dict.fromkeys(("acknowledge", "ack"), ACKNOWLEDGE),
 }
-VERB_ICONS = {"release": "released", "extend": "extend", ACKNOWLEDGE: "eye"}
+VERB_ICONS = {RELEASE: "released", "extend": "extend", ACKNOWLEDGE: "eye"}
 ENDING = "abort"
 UNDO = "undo"
 EVERYTHING = {"everything", "all", "global", "all traffic"}  # names of global:all
 OPENS_FORM = "opens the form"
 MAX_CHECKED = 2 * MAX_ENTRIES
+MAX_WEIGHED = 50
 VERBATIM = 200.0  # weight of a switch named by its whole id
 
 register_commands(
@@ -81,7 +83,15 @@ register_commands(
     ),
 )
 register_commands(
-    10, PaletteCommand("Switchboard", "board", "switchboard", keys="g s", words="home switches")
+    10,
+    PaletteCommand(
+        "Switchboard",
+        "board",
+        "switchboard",
+        keys="g s",
+        words="home switches",
+        has_team_filter=True,
+    ),
 )
 register_commands(
     30, PaletteCommand("Ramps", "ramping", "ramps_page", keys="g r", words="release canary steps")
@@ -90,6 +100,12 @@ register_commands(
     50,
     PaletteCommand("Drills", "drill", "drills_page", words="rehearse proven"),
     PaletteCommand("Weekly report", "report", "reports_page", keys="g w", words="sign off"),
+    PaletteCommand(
+        "Environments",
+        "global",
+        "environments_page",
+        words="siblings staging production side by side compare",
+    ),
 )
 register_commands(
     80,
@@ -105,10 +121,10 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     verb = VERBS.get(first.casefold(), "") if query.user.may_operate else ""
     text = rest.strip() if verb else query.text
     target = GLOBAL_ID if text.casefold() in EVERYTHING else text
-    known, unknown = _search_switches(text), _search_unregistered(text, query.now)
+    known, unknown = _search_switches(text, query), _search_unregistered(text, query)
     checks = load_checked_keys({target, *(switch.pk for switch in (*known, *unknown))}, query.now)
     found = [*known, *(one for one in unknown if checks[one.pk].is_checked)]
-    found = sorted(found, key=lambda one: -_weigh_switch(one, text))[: 2 * MAX_ENTRIES]
+    found = sorted(found, key=lambda one: -_weigh_switch(one, text, query))[: 2 * MAX_ENTRIES]
     entries: list[PaletteEntry] = []
     if is_switch_id(target):
         registered = Switch.objects.with_open_episode().filter(pk=target).first()
@@ -127,28 +143,32 @@ def find_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     return list(unique.values())[: 2 * MAX_ENTRIES]
 
 
-def _search_switches(text: str) -> Sequence[Switch]:
+def _search_switches(text: str, query: PaletteQuery) -> Sequence[Switch]:
     if not text:
         return []
     rows = Switch.objects.with_open_episode().containing(split_words(text), SEARCHED_FIELDS)
     closest = rows.order_by(F("open_episode__id").asc(nulls_last=True), Length("id"), "id")
-    found = sorted(closest[:50], key=lambda switch: -_weigh_switch(switch, text))
+    ids = query.take(closest.values_list("pk", flat=True), MAX_WEIGHED, str)
+    weighed = rows.filter(pk__in=ids)
+    found = sorted(weighed, key=lambda switch: -_weigh_switch(switch, text, query))
     return found[:MAX_ENTRIES]
 
 
-def _search_unregistered(text: str, now: datetime) -> Sequence[Switch]:
+def _search_unregistered(text: str, query: PaletteQuery) -> Sequence[Switch]:
     """Return switches that services check, but that were never registered or engaged."""
     if not text:
         return []
-    keys = [key for key in find_keys(text, now) if is_switch_id(key)]
+    keys = [key for key in find_keys(text, query.now) if is_switch_id(key)]
+    keys = query.take(keys, len(keys), str)
     return [make_unregistered(pk) for pk in take_unregistered(keys, MAX_CHECKED)]
 
 
-def _weigh_switch(switch: Switch, text: str) -> float:
+def _weigh_switch(switch: Switch, text: str, query: PaletteQuery) -> float:
     words = split_words(text)
     stopped = 15.0 if switch.episode else 0.0  # people mostly look for stopped switches
     names = (switch.pk, switch.key)
-    return stopped + max(relevance.score_text(words, name, switch.description) for name in names)
+    weight = max(relevance.score_text(words, name, switch.description) for name in names)
+    return query.weigh(stopped + weight, switch.pk)
 
 
 def _build_entries(
@@ -163,7 +183,9 @@ def _build_entries(
     """Return the entry of a switch's page, and its actions; only the best match offers Engage."""
     shown = board_row(switch, query.user, query.now)
     weight = (
-        VERBATIM if wanted.casefold() == switch.pk.casefold() else _weigh_switch(switch, wanted)
+        VERBATIM
+        if wanted.casefold() == switch.pk.casefold()
+        else _weigh_switch(switch, wanted, query)
     )
     traffic = describe_checks(checks, query.now)
     page = PaletteEntry(
@@ -174,16 +196,19 @@ def _build_entries(
         " · ".join(filter(None, (shown.condition, traffic, switch.description))),
         weight=weight,
         is_lasting=True,
+        resource=switch.pk,
     )
     may_engage = query.user.may_operate and (not switch.episode or shown.condition == "ramping")
     if verb == ENGAGE and may_engage:
         return [_engage_entry(switch.pk, weight + 5, traffic), page]
+    asks = _must_ask(query, switch)
     if verb in _list_verbs(shown):
-        return [_verb_entry(verb, switch, weight + 5), page]
+        return [_verb_entry(verb, switch, weight + 5, asks=asks), page]
     if not verb and query.user.may_operate and not switch.episode and is_best:
         return [page, _engage_entry(switch.pk, weight - 1, traffic)]
     if not verb and query.user.may_operate and shown.condition != "ramping":
-        return [page, *(_verb_entry(each, switch, weight - 0.1) for each in _list_verbs(shown))]
+        verbs = _list_verbs(shown)
+        return [page, *(_verb_entry(each, switch, weight - 0.1, asks=asks) for each in verbs)]
     return [page]
 
 
@@ -193,25 +218,37 @@ def _list_verbs(row: SwitchboardRow) -> Sequence[str]:
     if episode is None:
         return ()
     if row.condition == OVERDUE and episode.acknowledged_at is None:
-        return ("release", "extend", ACKNOWLEDGE)
-    return ("release",) if episode.permanent else ("release", "extend")
+        return (RELEASE, "extend", ACKNOWLEDGE)
+    return (RELEASE,) if episode.permanent else (RELEASE, "extend")
 
 
-def _verb_entry(verb: str, switch: Switch, weight: float) -> PaletteEntry:
+def _must_ask(query: PaletteQuery, switch: Switch) -> bool:
+    """Return True if only the owner may release the switch, whom the user may ask."""
+    return query.teams.decide(query.user.as_actor(), Action.RELEASE, switch.pk).can_ask
+
+
+def _verb_entry(verb: str, switch: Switch, weight: float, *, asks: bool) -> PaletteEntry:
     path = reverse(verb, args=[switch.scope, switch.key])
-    return _action_entry(f"{verb.capitalize()} {switch.pk}…", VERB_ICONS[verb], path, weight)
+    title = f"{_name_verb(verb, asks=asks)} {switch.pk}…"
+    return _action_entry(title, VERB_ICONS[verb], path, weight, switch.pk)
+
+
+def _name_verb(verb: str, *, asks: bool) -> str:
+    return "Ask to release" if asks and verb == RELEASE else verb.capitalize()
 
 
 def _engage_entry(switch_id: str, weight: float, detail: str) -> PaletteEntry:
     scope, _, key = switch_id.partition(":")
     path = f"{reverse('engage')}?{urlencode({'scope': scope, 'key': key})}"
-    return _action_entry(f"Engage {switch_id}…", "engaged", path, weight, detail)
+    return _action_entry(f"Engage {switch_id}…", "engaged", path, weight, switch_id, detail)
 
 
 def _action_entry(
-    title: str, icon: str, path: str, weight: float, detail: str = OPENS_FORM
+    title: str, icon: str, path: str, weight: float, switch_id: str, detail: str = OPENS_FORM
 ) -> PaletteEntry:
-    return PaletteEntry(ACTION, title, icon, path, detail, in_dialog=True, weight=weight)
+    return PaletteEntry(
+        ACTION, title, icon, path, detail, in_dialog=True, weight=weight, resource=switch_id
+    )
 
 
 @PALETTE_SOURCES.add(12)
@@ -220,9 +257,10 @@ def find_stopped_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
     verb = VERBS.get(verb, verb)
     if verb not in {*VERB_ICONS, UNDO, ENDING} or not query.user.may_operate:
         return []
-    found = Switch.objects.stopped().with_open_episode()
+    stopped = Switch.objects.stopped().with_open_episode()
+    newest = stopped.order_by(F("open_episode__engaged_at").desc())
     entries: list[PaletteEntry] = []
-    for switch in found.order_by(F("open_episode__engaged_at").desc())[: 2 * MAX_ENTRIES]:
+    for switch in query.take(newest, 2 * MAX_ENTRIES, attrgetter("pk")):
         shown = board_row(switch, query.user, query.now)
         fits = {
             UNDO: shown.undo_until is not None,
@@ -231,7 +269,9 @@ def find_stopped_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
         }
         if fits.get(verb, True):
             path = reverse("switch_page", args=[switch.scope, switch.key])
-            title, keys = f"{verb.capitalize()} {switch.pk}", {UNDO: ("z",), ENDING: ("a",)}
+            asks = verb == RELEASE and _must_ask(query, switch)
+            title = f"{_name_verb(verb, asks=asks)} {switch.pk}"
+            keys = {UNDO: ("z",), ENDING: ("a",)}
             entries.append(
                 PaletteEntry(
                     "Switch",
@@ -241,6 +281,7 @@ def find_stopped_switches(query: PaletteQuery) -> Sequence[PaletteEntry]:
                     "opens its page",
                     keys=keys.get(verb, ()),
                     weight=VERBATIM - len(entries) / 100,
+                    resource=switch.pk,
                 )
             )
     return entries[:MAX_ENTRIES]
@@ -251,14 +292,17 @@ def find_ramps(query: PaletteQuery) -> Sequence[PaletteEntry]:
     """Return the live ramps that match, each with its actions: pause or resume, and engage."""
     found = Ramp.objects.filter(live=True, switch__id__icontains=query.words[-1])
     entries: list[PaletteEntry] = []
-    for ramp in found.select_related("job").order_by("-pk")[:MAX_ENTRIES]:
+    newest = found.select_related("job").order_by("-pk")
+    for ramp in query.take(newest, MAX_ENTRIES, attrgetter("switch_id")):
         weight = relevance.score_text(query.words, f"Ramp of {ramp.switch_id}", ramp.switch_id)
+        weight = query.weigh(weight, ramp.switch_id)
         if weight:
             waits = ramp.job.state == Job.State.PENDING
             detail = "waiting for approval" if waits else str(ramp.job.state)
             path = reverse("ramp_page", args=[ramp.pk])
             title = f"Ramp of {ramp.switch_id}"
-            entries.append(PaletteEntry("Ramp", title, "ramping", path, detail, weight=weight))
+            shown = ("Ramp", title, "ramping", path, detail)
+            entries.append(PaletteEntry(*shown, weight=weight, resource=ramp.switch_id))
             if query.user.may_operate and not waits:
                 entries += _build_ramp_actions(ramp, detail, weight - 0.1)
     return entries
@@ -274,5 +318,5 @@ def _build_ramp_actions(ramp: Ramp, state: str, weight: float) -> list[PaletteEn
     if verb:
         path = reverse(f"ramp_{verb}", args=[ramp.pk])
         title = f"{verb.capitalize()} the ramp of {ramp.switch_id}…"
-        actions.insert(0, _action_entry(title, verb, path, weight))
+        actions.insert(0, _action_entry(title, verb, path, weight, ramp.switch_id))
     return actions

@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from controlplane.core import authority
 from controlplane.core.clock import db_now
 from controlplane.core.live.change_notices import notify_changed
 from controlplane.core.wakeups import wake
@@ -11,6 +12,12 @@ from switches.models import Publication, Switch
 def lock() -> Publication:
     """Lock and return the :class:`Publication` row; no other change is published until commit."""
     return Publication.objects.select_for_update().get(pk=1)
+
+
+def lock_with_teams() -> Publication:
+    """Lock the teams against changes, and then the row; for what belongs to a switch's owner."""
+    authority.lock_teams()
+    return lock()
 
 
 def advance(publication: Publication, now: datetime) -> int:

@@ -52,6 +52,7 @@ keep_permanently(
     "switches.Drill",
     "switches.LostVersion",
     "switches.LostChange",
+    "switches.TeamReport",
     "switches.WeeklyReport",
 )
 keep_permanently(

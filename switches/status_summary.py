@@ -1,5 +1,6 @@
 """Summary of all stopped switches for every page's banner, read in one query."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -14,7 +15,9 @@ from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 
 from controlplane.core.approvals.models import Approval
+from controlplane.core.authority import may_approve_in_a_team
 from controlplane.core.compiled_query import fetch_first
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.jobs.models import Job
 
 from .models import Episode, Ramp
@@ -98,9 +101,11 @@ class StatusSummary:
         return self.engaged + self.ramping
 
 
-def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
+def read_summary(now: datetime, *, decides: Callable[[], bool]) -> StatusSummary:
+    """Return the summary; it counts approvals if the user `decides` on any."""
     found = fetch_first(now, _aggregate_episodes, _aggregate_approvals, _aggregate_ramps)
     everything, failed_ramps = None, None
+    waiting = found["approvals"] + found["reviews"]
     if found["since"] is not None:
         everything = GlobalStop(
             reason=found["reason"],
@@ -121,7 +126,7 @@ def read_summary(now: datetime, *, with_approvals: bool) -> StatusSummary:
         overdue=found["overdue"],
         everything=everything,
         broken=_get_broken_glass(found),
-        approvals=found["approvals"] + found["reviews"] if with_approvals else 0,
+        approvals=waiting if waiting and decides() else 0,
         ramps=found["live"],
         failed_ramps=failed_ramps,
     )
@@ -136,7 +141,9 @@ def banner(request: HttpRequest) -> dict[str, object]:
             user = request.user
             if not user.is_authenticated:
                 return StatusSummary(now)
-            return read_summary(now, with_approvals=user.may_approve)
+            return read_summary(
+                now, decides=lambda: user.may_approve or may_approve_in_a_team(actor_of(request))
+            )
         except (DatabaseError, InterfaceError):
             return StatusSummary(now, known=False)
 

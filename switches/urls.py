@@ -5,6 +5,7 @@ from django.urls import URLPattern
 from controlplane.core.http.routes import View, both_forms
 from switches.api import actions, snapshot, switches
 from switches.drills import urls as drills
+from switches.environments.api import EnvironmentView
 from switches.ramps import api as ramps
 from switches.report import urls as report
 from switches.rules import api as rules
@@ -48,6 +49,7 @@ api_urlpatterns: list[URLPattern] = [
     *both_forms("trip-policies/", trips.PoliciesView.as_view(), name="api-trip-policies"),
     *both_forms("rules/", rules.RuleList.as_view(), name="api-rules"),
     *both_forms("rules/<int:rule_id>/", rules.RuleDetail.as_view(), name="api-rule"),
+    *both_forms("environment/", EnvironmentView.as_view(), name="api-environment"),
     *report.api_urlpatterns,
     *both_forms("ramps/", ramps.RampList.as_view(), name="api-ramps"),
     *both_forms("ramps/<int:ramp_id>/", ramps.RampDetail.as_view(), name="api-ramp"),

@@ -19,6 +19,7 @@ from breakers.states import dependency_status
 from breakers.states.history import WORST
 from controlplane.core.canonical import timestamp
 from controlplane.core.clock import db_now
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ListView
 
 DEFAULT_MINUTES = 60
@@ -49,7 +50,7 @@ class BreakerList(ListView[Dependency]):
     def apply_filters(
         self, rows: QuerySet[Dependency], filters: dict[str, Any]
     ) -> QuerySet[Dependency]:
-        rows = filter_dependencies(rows, filters)
+        rows = filter_dependencies(rows, filters, actor_of(self.request))
         if "state" in filters:
             rows = dependency_status.filter_by_state(rows, filters["state"], db_now())
         return rows

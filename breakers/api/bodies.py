@@ -16,6 +16,7 @@ from breakers.api.shapes import (
 from breakers.models import Override, Service
 from breakers.policies.parameters import CRITICALITIES
 from controlplane.core.http.fields import EmptyBody, Filters, Text
+from controlplane.core.team_filter import TEAM_HELP
 
 
 class DependencyBody(EmptyBody):
@@ -108,6 +109,7 @@ class DependencyFilters(Filters):
     q = serializers.CharField(
         required=False, max_length=200, help_text="Text contained in caller, callee or owner."
     )
+    team = serializers.CharField(required=False, max_length=60, help_text=TEAM_HELP)
 
 
 class BreakerFilters(DependencyFilters):

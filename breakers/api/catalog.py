@@ -8,9 +8,10 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from breakers import names
 from breakers.models import Channel, Service
 from breakers.services import catalog
-from breakers.services.permissions import require_admin
+from breakers.services.permissions import require_edit
 from controlplane.core.actors import Actor
 from controlplane.core.errors import NotFound
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
@@ -45,7 +46,7 @@ class ServiceList(ListView[Service]):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Register a service that is not registered yet."""
         slug = body.pop("slug")
-        require_admin(actor)
+        require_edit(actor, names.service_resource(slug))
         catalog.require_new(slug)
         row = catalog.put_service(slug=slug, fields=body, actor=actor, now=now)
         return Done(ServiceShape.render(row), status=201)

@@ -9,7 +9,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from breakers import resources
+from breakers import names, resources
 from breakers.api.bodies import (
     DependencyFilters,
     NewDependencyBody,
@@ -22,10 +22,12 @@ from breakers.api.shapes import ONE_DEPENDENCY, DependencyShape, SavedDependency
 from breakers.models import Dependency
 from breakers.resources import SavedOverrideShape
 from breakers.services import override_undo, overrides, registry
-from breakers.services.permissions import require_admin
+from breakers.services.permissions import require_edit
+from controlplane.core import team_filter
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, ColumnListView, Done, mutation
 
 READ, WRITE = "breakers:read", "breakers:write"
@@ -41,13 +43,14 @@ class DependencyList(ColumnListView[Dependency]):
     filters = DependencyFilters
     ordering = "id"
     columns = resources.COLUMNS
+    uncached_filters = frozenset({team_filter.PARAMETER})
     read_scope = READ
     write_scope = WRITE
 
     def apply_filters(
         self, rows: QuerySet[Dependency], filters: dict[str, Any]
     ) -> QuerySet[Dependency]:
-        return filter_dependencies(rows, filters)
+        return filter_dependencies(rows, filters, actor_of(self.request))
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
         return resources.serialize_rows(rows)
@@ -57,8 +60,8 @@ class DependencyList(ColumnListView[Dependency]):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Register a dependency that is not registered yet."""
         caller, callee = body.pop("caller"), body.pop("callee")
-        require_admin(actor)
         registry.require_names(caller, callee)
+        require_edit(actor, names.dependency_resource(caller, callee))
         registry.require_new(caller, callee)
         return _put_dependency(caller, callee, body, actor, now)
 
@@ -155,7 +158,7 @@ class OverrideUndoView(ApiView):
 
 
 def filter_dependencies(
-    rows: QuerySet[Dependency], filters: dict[str, Any]
+    rows: QuerySet[Dependency], filters: dict[str, Any], actor: Actor
 ) -> QuerySet[Dependency]:
     """Return the dependencies that match the filters; `q` is text in caller, callee or owner."""
     for column in ("caller", "callee", "criticality"):
@@ -166,6 +169,9 @@ def filter_dependencies(
         rows = rows.filter(
             Q(caller__icontains=text) | Q(callee__icontains=text) | Q(owner__icontains=text)
         )
+    if "team" in filters:
+        team = team_filter.parse_team_filter(actor, filters["team"])
+        rows = rows.filter(pk__in=Dependency.objects.registered().of_team(team).values("pk"))
     return rows
 
 

@@ -9,6 +9,7 @@ from django.db.models import OuterRef, Q, QuerySet, Subquery
 from breakers.dead_letters.bulk import replays, results
 from breakers.dead_letters.sources import configured_sources
 from controlplane.core.durations import format_readable
+from controlplane.core.jobs import kinds
 from controlplane.core.jobs.models import Job
 from controlplane.core.page_registry import AttentionItem, attention_rows
 
@@ -47,6 +48,7 @@ def list_backlogs(now: datetime, found: Sequence[LetterStream]) -> Sequence[Atte
             detail=f"On {one.server}. Find and fix the cause, then retry them.",
             path=alarms.stream_path(one),
             since=min(one.over_since or one.alarmed_at or now, now),
+            resource=one.resource,
         )
         for one in streams.keep_shown(found, now)[:MAX_ITEMS]
     ]
@@ -116,6 +118,7 @@ def list_failed_again(now: datetime, found: Sequence[Replay]) -> Sequence[Attent
             path=f"{alarms.PAGES_PATH}jobs/{one.pk}/",
             since=one.job.finished_at or now,
             subjects=(f"job:{one.pk}",),
+            resource=one.stream.resource,
         )
         for one, result in shown
         if result.tone == "overdue"
@@ -135,6 +138,7 @@ def list_overfull(now: datetime, found: Sequence[LetterStream]) -> Sequence[Atte
             "can be restored for 30 days.",
             path=alarms.stream_path(one),
             since=min(one.over_since or one.oldest_at or now, now),
+            resource=one.resource,
         )
         for one in streams.keep_shown(found, now)[:MAX_ITEMS]
     ]
@@ -150,6 +154,7 @@ def _stalled_stream_items(found: Sequence[Any], now: datetime) -> list[Attention
             f" {format_readable(OPEN_LONG)}. It is retried; check the server.",
             path=alarms.stream_path(one),
             since=min(one.stalled_since, now),
+            resource=one.resource,
         )
         for one in found
     ]
@@ -167,6 +172,7 @@ def _held_job_items(found: Sequence[Job], now: datetime) -> list[AttentionItem]:
             path=f"{alarms.PAGES_PATH}jobs/{one.pk}/",
             since=min(since, now),
             subjects=(f"job:{one.pk}",),
+            resource=kinds.get_resource(one),
         )
         for one, since in held_since
         if since <= now - HELD_LONG

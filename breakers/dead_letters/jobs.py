@@ -10,14 +10,15 @@ from typing import Any
 from django.db import transaction
 
 from breakers.dead_letters.bulk.replays import KIND, PURGE, RETRY, SCOPE, TICK
-from breakers.dead_letters.models import Replay
+from breakers.dead_letters.models import Departure, Replay
 from breakers.dead_letters.redis_servers import servers
 from breakers.dead_letters.redis_servers.servers import (
     RedisServer,
     ServerRefused,
     ServerUnavailable,
 )
-from breakers.dead_letters.removals import execution
+from breakers.dead_letters.removals import execution, settlement
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
@@ -196,9 +197,22 @@ def _announce_result(replay: Replay, job: Job, now: datetime) -> None:
         event="dlq.purged" if replay.action == PURGE else "dlq.replayed",
         event_key=f"job:{job.pk}:recorded",
         subject=replay.stream.message_thread,
+        resource=replay.stream.resource,
         facts=facts,
         now=now,
     )
+
+
+def _get_resource(job: Job) -> str:
+    return _load_replay(job).stream.resource
+
+
+def _get_resumption(job: Job) -> Action:
+    return settlement.REQUIRED[Departure.Action(_load_replay(job).action)]
+
+
+def _load_replay(job: Job) -> Replay:
+    return Replay.objects.select_related("stream").get(pk=job.pk)
 
 
 def job_path(job: Job) -> str:
@@ -216,6 +230,8 @@ kinds.register(
         path=job_path,
         results=results.load_results,
         scope=SCOPE,
+        resource=_get_resource,
+        resumption=_get_resumption,
         interventions={"cancel": _cancel},
         most=AT_A_TIME,
     )

@@ -76,6 +76,11 @@ class LetterStream(models.Model):
         return reverse(view, args=[self.server, entry_id, self.name])
 
     @property
+    def resource(self) -> str:
+        """The stream as a resource that a team can own, on any server; "" for the outbox."""
+        return "" if self.source == self.Source.OUTBOX else f"stream:{self.name}"
+
+    @property
     def audit_target(self) -> str:
         """Target of the stream's audit rows and jobs; a long name is cut and ends with a digest."""
         return shorten_with_digest(f"dlq:{self}", MAX_TARGET_LENGTH)

@@ -1,6 +1,7 @@
 """Command palette entries: the dead letters page and the streams."""
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from django.db.models import Q
 from django.urls import reverse
@@ -20,7 +21,12 @@ from .models import LetterStream
 register_commands(
     40,
     PaletteCommand(
-        "Dead letters", "letters", "dead_letters_page", keys="g d", words="dlq retry queue"
+        "Dead letters",
+        "letters",
+        "dead_letters_page",
+        keys="g d",
+        words="dlq retry queue",
+        has_team_filter=True,
     ),
 )
 
@@ -38,8 +44,11 @@ def letter_streams(query: PaletteQuery) -> Sequence[PaletteEntry]:
             "letters",
             reverse("letter_stream_page", args=[one.server, one.name]),
             f"{one.depth:,} on {one.server}",
-            weight=relevance.score_text(query.words, one.name, one.origin),
+            weight=query.weigh(
+                relevance.score_text(query.words, one.name, one.origin), one.resource
+            ),
             is_lasting=True,
+            resource=one.resource,
         )
-        for one in found.order_by("-depth", "name")[:MAX_ENTRIES]
+        for one in query.take(found.order_by("-depth", "name"), MAX_ENTRIES, attrgetter("resource"))
     ]

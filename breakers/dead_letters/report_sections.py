@@ -6,7 +6,13 @@ from typing import Any
 
 from django.db.models import Count, Max, Q, Sum
 
-from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportRow, ReportSection
+from controlplane.core.page_registry import (
+    REPORT_SECTIONS,
+    Chart,
+    IsOwned,
+    ReportRow,
+    ReportSection,
+)
 
 from .models import Departure, DepthMinute, Gap, LetterStream
 from .monitoring import alarms, groups, streams
@@ -38,13 +44,19 @@ Week = dict[str, Any]
 
 
 @REPORT_SECTIONS.add(68)
-def dead_letters_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def dead_letters_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     """Return the section: a row for each stream, those with the most arrivals first."""
     weeks = [
-        one for one in _load_weeks(start, min(end, now), now) if any(one[name] for name in FIGURES)
+        one
+        for one in _load_weeks(start, min(end, now), now)
+        if any(one[name] for name in FIGURES)
+        and (is_owned is None or is_owned(one["stream"].resource))
     ]
     weeks.sort(key=lambda one: (-one["arrived"], -one["deepest"], str(one["stream"])))
-    failed = groups.list_most_failed(start, end, MAX_GROUPS) if weeks else []
+    owned = None if is_owned is None else [one["stream"].pk for one in weeks]
+    failed = groups.list_most_failed(start, end, MAX_GROUPS, owned) if weeks else []
     is_bad = any(one["stream"].alarmed_at or one["depth"] or one["vanished"] for one in weeks)
     return ReportSection(
         slug="dead-letters",

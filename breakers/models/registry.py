@@ -9,6 +9,7 @@ from django.db.models.functions import Concat
 
 from breakers import names
 from controlplane.core.actors import label_of
+from controlplane.core.authority import TeamFilter
 
 
 class Criticality(models.TextChoices):
@@ -107,6 +108,14 @@ class DependencyQuerySet(models.QuerySet["Dependency"]):
             full_name__in=[names.dependency_name(*pair) for pair in pairs],
         )
 
+    def of_team(self, team: TeamFilter) -> "DependencyQuerySet":
+        """Select the dependencies that the filter selects."""
+        if team.is_all:
+            return self
+        rows = self.order_by().values_list("pk", "caller", "callee")
+        owned = [pk for pk, *pair in rows if team.includes(names.dependency_resource(*pair))]
+        return self.filter(pk__in=owned)
+
 
 class Dependency(models.Model):
     """A caller's dependency on a callee, and the policy of its calls.
@@ -166,6 +175,11 @@ class Dependency(models.Model):
     @property
     def name(self) -> str:
         return names.dependency_name(self.caller, self.callee)
+
+    @property
+    def resource(self) -> str:
+        """The dependency as a resource that a team can own, and the target of its audit rows."""
+        return names.dependency_resource(self.caller, self.callee)
 
     @property
     def label(self) -> str:

@@ -169,6 +169,7 @@ def _publish(
         event=event,
         event_key=f"{event}:{alarm.pk}",
         subject=message_facts.build_thread("dependency", dependency.name),
+        resource=f"dependency:{dependency.name}",
         facts={**message_facts.dependency_facts(dependency), **facts},
         now=now,
     )

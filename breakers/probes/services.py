@@ -115,6 +115,7 @@ def _announce(probe: Probe, before: ProbeState, now: datetime) -> None:
         event_key=f"{event}:{service.pk}:{timestamp(now)}",
         severity="critical" if grave else "",
         subject=message_facts.build_thread("service", service.pk),
+        resource=f"service:{service.pk}",
         facts=_message_facts(probe, before),
         now=now,
     )

@@ -15,7 +15,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
 
-from .permissions import require_admin
+from .permissions import require_edit
 
 MAX_LISTED = 50
 WRITTEN_AT_ONCE = 500
@@ -99,6 +99,7 @@ class Catalog(Generic[Entry]):
             return present
         with transaction.atomic():
             publication.lock()
+            require_edit(actor, f"{self.kind}:{name}")
             present = rows.filter(pk=name).first()
             before = None if present is None else self.audit_state(present)
             row = self.row(name, state, now)
@@ -117,7 +118,7 @@ def put_service(*, slug: str, fields: Mapping[str, Any], actor: Actor, now: date
 
     Raise :class:`Forbidden` or :class:`InvalidInput`.
     """
-    require_admin(actor)
+    require_edit(actor, names.service_resource(slug))
     return SERVICES.put_entry(slug, validate_service(slug, fields), actor=actor, now=now)
 
 

@@ -42,7 +42,7 @@ def record_end(
     entry = audit.record(
         actor=actor,
         action=f"override.{override.ended_why}",
-        target=f"dependency:{dependency.name}",
+        target=dependency.resource,
         reason=reason,
         before=audit_state(override),
         after=audit_state(restored) if restored else None,
@@ -52,7 +52,8 @@ def record_end(
         event="override.ended",
         event_key=f"audit:{entry.pk}",
         severity="info",
-        subject=f"dependency:{dependency.name}",
+        subject=dependency.resource,
+        resource=dependency.resource,
         facts={
             **override_facts(override, dependency),
             "why": override.ended_why,

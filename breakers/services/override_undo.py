@@ -13,7 +13,7 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live.change_notices import notify_changed
 
 from . import override_endings, registry
-from .permissions import SCOPE
+from .permissions import SCOPE, require_set
 
 UNDO_WINDOW = timedelta(seconds=30)
 AMBIGUOUS_WINDOW = timedelta(seconds=2)
@@ -27,17 +27,19 @@ def undo_override(
 ) -> Override | None:
     """Undo one's own override within 30 seconds, if nothing changed since.
 
+    Anyone who may set an override may undo it, because that restores what was in force before.
     Return the restored override: the one that it replaced, if that has not expired. With
     `if_newest`, the override must be the last thing that this person engaged or forced. Raise
     :class:`Conflict` with the unmet condition, or :class:`NotFound`.
     """
     actor.require(SCOPE)
     with transaction.atomic():
-        head = publication.lock()
+        head = publication.lock_with_teams()
         dependency = registry.lock_dependency(caller, callee)
         override = override_endings.lock_live_override(dependency)
         if override is None:
             raise NotFound(f"{dependency.name} has no override.")
+        require_set(actor, override.mode, dependency)
         _check_undoable(override, dependency, actor, now)
         if if_newest:
             _check_newest(override, dependency, actor)
@@ -79,7 +81,7 @@ def _check_newest(override: Override, dependency: Dependency, actor: Actor) -> N
             actor_type=actor.type,
             actor_name=actor.name,
         )
-        .exclude(target=registry.audit_target(dependency))
+        .exclude(target=dependency.resource)
         .order_by("-id")
         .first()
     )

@@ -11,6 +11,7 @@ from django.db.models.expressions import Combinable
 from breakers import publication
 from breakers.models import Override
 from controlplane.core import durations
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.ended_sessions import retry_if_ended
@@ -23,7 +24,7 @@ from controlplane.core.reasons import find_reason_problems, find_text_problems
 from controlplane.core.sql import fetch_all
 
 from . import override_endings, registry
-from .permissions import SCOPE
+from .permissions import SCOPE, get_set_action, require_end, require_set
 
 MIN_DURATION, MAX_DURATION = timedelta(seconds=1), timedelta(days=30)
 RESET_DURATION = "5m"
@@ -86,10 +87,14 @@ def set_override(
     actor.require(SCOPE)
     lasts = _validate(mode, reason, expires_in)
     with transaction.atomic():
-        head = publication.lock()
+        is_stop = get_set_action(mode) == Action.ENGAGE
+        head = publication.lock() if is_stop else publication.lock_with_teams()
         dependency = registry.lock_dependency(caller, callee)
         replaced = override_endings.lock_live_override(dependency)
+        require_set(actor, mode, dependency)
         if replaced is not None:
+            if replaced.mode == mode and now + lasts < replaced.expires_at:
+                require_end(actor, replaced, dependency)  # It ends earlier.
             override_endings.end_override(replaced, override_endings.REPLACED, actor=actor, now=now)
         override = Override.objects.create(
             dependency=dependency,
@@ -118,11 +123,12 @@ def remove_override(
     if reason and (problems := find_text_problems(reason, called="reason")):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
-        head = publication.lock()
+        head = publication.lock_with_teams()
         dependency = registry.lock_dependency(caller, callee)
         override = override_endings.lock_live_override(dependency)
         if override is None:
             raise NotFound(f"{dependency.name} has no override.")
+        require_end(actor, override, dependency)
         override_endings.end_override(override, override_endings.REMOVED, actor=actor, now=now)
         publication.advance(head, now, dependency)
         notify_changed("breakers", dependency.name)
@@ -206,7 +212,7 @@ def _record_set(override: Override, replaced: Override | None, actor: Actor, now
     entry = audit.record(
         actor=actor,
         action="override.replaced" if replaced else "override.set",
-        target=registry.audit_target(dependency),
+        target=dependency.resource,
         reason=override.reason,
         before=override_endings.audit_state(replaced) if replaced else None,
         after=override_endings.audit_state(override),
@@ -216,7 +222,8 @@ def _record_set(override: Override, replaced: Override | None, actor: Actor, now
         event="override.set",
         event_key=f"audit:{entry.pk}",
         severity="warning" if override.mode in WARNING_MODES else "info",
-        subject=registry.audit_target(dependency),
+        subject=dependency.resource,
+        resource=dependency.resource,
         facts={
             **override_endings.override_facts(override, dependency),
             "lasts": durations.format_readable(override.expires_at - override.set_at),

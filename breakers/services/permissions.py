@@ -1,28 +1,41 @@
-"""Permission to change the registry: admins only. Every operator may set overrides."""
+"""Permissions to change the registry and to override breakers."""
 
+from breakers.models import Dependency, Override
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
-from controlplane.core.errors import Forbidden
-from controlplane.core.roles import Role
 
 SCOPE = "breakers:write"
+SUSPENDING_MODES = (Override.Mode.FORCED_CLOSED, Override.Mode.DISABLED, Override.Mode.METRICS_ONLY)
+"""Modes in which breakers let every call through."""
 
 
-def is_admin(actor: Actor) -> bool:
-    """Return True if the actor is an admin, an admin's token, or the system."""
-    return actor.may(SCOPE) and (actor.type == "system" or actor.role == Role.ADMIN)
+def require_edit(actor: Actor, resource: str) -> None:
+    """Raise :class:`Forbidden` unless the actor may register a dependency or service, or edit it.
+
+    `resource` without a name, such as `dependency:`, stands for any that the actor may register.
+    """
+    authority.require_edit(actor, resource, scope=SCOPE, called="the registry")
 
 
-def require_admin(actor: Actor) -> None:
-    """Raise :class:`Forbidden` unless the actor may change the registry."""
-    if is_admin(actor):
-        return
-    if actor.is_person:
-        raise Forbidden(
-            f"Only admins can change the registry; your role is {actor.role}.",
-            scope=SCOPE,
-        )
-    actor.require(SCOPE)
-    raise Forbidden(
-        "Only a token owned by an admin can change the registry.",
-        scope=SCOPE,
-    )
+def get_set_action(mode: str) -> Action:
+    """Return the action as which forcing a mode counts."""
+    return Action.ENGAGE if mode == Override.Mode.FORCED_OPEN else Action.OVERRIDE
+
+
+def get_end_action(mode: str) -> Action:
+    """Return the action as which ending an override of this mode counts.
+
+    Ending a mode that lets every call through stops something; ending another starts it again.
+    """
+    return Action.ENGAGE if mode in SUSPENDING_MODES else Action.OVERRIDE
+
+
+def require_set(actor: Actor, mode: str, dependency: Dependency) -> None:
+    """Raise :class:`Forbidden` unless the actor may force this mode upon a dependency."""
+    authority.require(actor, get_set_action(mode), dependency.resource)
+
+
+def require_end(actor: Actor, override: Override, dependency: Dependency) -> None:
+    """Raise :class:`Forbidden` unless the actor may end a dependency's override."""
+    authority.require(actor, get_end_action(override.mode), dependency.resource)

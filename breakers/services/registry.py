@@ -16,7 +16,7 @@ from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.live.change_notices import notify_changed
 
 from . import override_endings
-from .permissions import require_admin
+from .permissions import require_edit, require_end
 
 
 def put_dependency(
@@ -34,8 +34,8 @@ def put_dependency(
     the policy is unchanged. A new dependency has `registered_at == now`. Raise :class:`Forbidden`
     or :class:`InvalidInput`.
     """
-    require_admin(actor)
     require_names(caller, callee)
+    require_edit(actor, names.dependency_resource(caller, callee))
     wanted = validate_fields(fields)
     present = Dependency.objects.for_pair(caller, callee).first()
     if present is not None and registered_state(present) == wanted:
@@ -43,6 +43,7 @@ def put_dependency(
     with transaction.atomic():
         registry = publication.lock()
         dependency = _get_or_create(caller, callee, now)
+        require_edit(actor, dependency.resource)
         before = registered_state(dependency)
         if before == wanted:
             return dependency
@@ -73,7 +74,7 @@ def audit_change(
     """Return action, target, before and after of the audit row about a policy change."""
     return {
         "action": "dependency.registered" if before is None else "dependency.changed",
-        "target": audit_target(dependency),
+        "target": dependency.resource,
         "before": before,
         "after": after,
     }
@@ -83,15 +84,16 @@ def remove_dependency(
     *, caller: str, callee: str, reason: str = "", actor: Actor, now: datetime
 ) -> Dependency:
     """Remove a dependency and its override. Raise :class:`Forbidden` or :class:`NotFound`."""
-    require_admin(actor)
     with transaction.atomic():
         registry = publication.lock()
         dependency = lock_dependency(caller, callee)
+        require_edit(actor, dependency.resource)
         audit_row = mark_removed(dependency, now)
         publication.advance(registry, now, dependency)
         notify_changed("breakers", dependency.name)
         override = override_endings.lock_live_override(dependency)
         if override is not None:
+            require_end(actor, override, dependency)
             override_endings.end_override(override, override_endings.REMOVED, actor=actor, now=now)
             why = "The dependency was removed."
             override_endings.record_end(override, dependency, reason=why, actor=actor, now=now)
@@ -108,7 +110,7 @@ def mark_removed(dependency: Dependency, now: datetime) -> dict[str, Any]:
     dependency.document, dependency.on_outage = {}, {}
     dependency.changed_at = dependency.removed_at = now
     dependency.save(update_fields=["document", "on_outage", "changed_at", "removed_at"])
-    return {"action": "dependency.removed", "target": audit_target(dependency), "before": before}
+    return {"action": "dependency.removed", "target": dependency.resource, "before": before}
 
 
 def find_dependency(caller: str, callee: str) -> Dependency:
@@ -154,11 +156,6 @@ def list_states() -> dict[str, dict[str, Any]]:
     """Return the policies of all registered dependencies, sorted by name."""
     rows = sorted(Dependency.objects.registered(), key=lambda row: row.name)
     return {row.name: audit_state(row) for row in rows if is_registered(row)}
-
-
-def audit_target(dependency: Dependency) -> str:
-    """Return the audit target of the dependency, which is also its message thread key."""
-    return f"dependency:{dependency.name}"
 
 
 def require_names(caller: str, callee: str) -> None:

@@ -23,8 +23,10 @@ from breakers.states.reporting_counts import (
     ReportingCounts,
     find_unused_samples,
 )
+from controlplane.core.authority import TeamFilter, TeamName, Teams, read_teams
 from controlplane.core.configuration.samples import read_loading_times
 from controlplane.core.sql import fetch_all
+from controlplane.core.team_filter import ALL_TEAMS
 
 from . import dependency_status
 from .dependency_status import DependencyStatus
@@ -55,12 +57,15 @@ _PAGE = f"""
                count(*) FILTER (WHERE present) AS present
         FROM judged
     )
-    SELECT counted.*, ARRAY(
-        SELECT id FROM judged WHERE true {{narrowed}}
+    SELECT counted.*, (
+        SELECT count(*) FROM judged WHERE true {{narrowed}} AND {{hidden}}
+    ), ARRAY(
+        SELECT id FROM judged WHERE true {{narrowed}} AND NOT {{hidden}}
         ORDER BY evidence, {{favorites_first}} {WORST_FIRST}
         LIMIT %(most)s OFFSET %(start)s)
     FROM counted
 """  # noqa: S608
+_HIDDEN = "id <> ALL(%(owned)s)"
 _FAVORITES_FIRST = "caller || '->' || callee <> ALL(%(starred)s),"
 _NARROWED: Mapping[str, str] = {
     dependency_status.OPEN: "AND state = 'open'",
@@ -90,11 +95,12 @@ class BreakerBoardFilter:
     q: str = ""
     page: int = 1
     favorites: Collection[str] | None = None
+    team: TeamFilter = ALL_TEAMS
 
     @property
     def narrowed(self) -> bool:
         is_filtered = bool(self.state or self.criticality or self.caller or self.q)
-        return is_filtered or self.favorites is not None
+        return is_filtered or self.favorites is not None or not self.team.is_all
 
 
 @dataclass(frozen=True)
@@ -143,7 +149,8 @@ class BreakerBoardRow:
     """A dependency on the board, with its last hour.
 
     `recent` are the counts of the last five minutes; `past` is None if these have calls, or if the
-    hour has none. `calls_fail` is true if the recent calls show the dependency as failing.
+    hour has none. `calls_fail` is true if the recent calls show the dependency as failing. `team`
+    owns the dependency.
     """
 
     status: DependencyStatus
@@ -151,6 +158,7 @@ class BreakerBoardRow:
     recent: BreakerCounts
     past: PastCalls | None
     calls_fail: bool
+    team: TeamName | None = None
 
     @property
     def state(self) -> str:
@@ -177,6 +185,7 @@ class BreakerBoardRow:
             dependency.pk,
             dependency.name,
             registered,
+            self.team,
             self.state,
             status.state,
             status.counts,
@@ -193,15 +202,21 @@ class BreakerBoardRow:
 
 @dataclass(frozen=True)
 class BreakerBoardPage:
-    """A page of the board; `samples` are the names of its rows that are samples."""
+    """A page of the board; `samples` are the names of its rows that are samples.
+
+    `hidden` counts the dependencies that only the filter by team leaves out.
+    """
 
     rows: Sequence[BreakerBoardRow]
     more: bool
     counts: BreakerBoardCounts
     samples: frozenset[str]
+    hidden: int = 0
 
 
-def parse_filter(query: Any, favorites: Collection[str] | None = None) -> BreakerBoardFilter:
+def parse_filter(
+    query: Any, favorites: Collection[str] | None = None, team: TeamFilter = ALL_TEAMS
+) -> BreakerBoardFilter:
     """Parse the filters of the board from a URL's query; invalid values are ignored."""
     state, criticality = query.get("state", ""), query.get("criticality", "")
     page = query.get("page", "")
@@ -212,18 +227,25 @@ def parse_filter(query: Any, favorites: Collection[str] | None = None) -> Breake
         q=query.get("q", "").replace("\x00", "").strip().lower().replace("→", "->")[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
         favorites=favorites,
+        team=team,
     )
 
 
 def load_page(
-    filters: BreakerBoardFilter, starred: Collection[str], now: datetime
+    filters: BreakerBoardFilter,
+    starred: Collection[str],
+    now: datetime,
+    *,
+    teams: Teams | None = None,
 ) -> BreakerBoardPage:
     """Return a page of the board and the counts of all dependencies. Makes up to eight queries.
 
-    Of the dependencies with the same evidence, those in `starred` come first.
+    Of the dependencies with the same evidence, those in `starred` come first. `teams` saves a
+    query if they were read already.
     """
+    teams = read_teams() if teams is None else teams
     failing, loaded = find_failing(now), read_loading_times("dependency")
-    counts, ids = _query(filters, starred, failing, find_unused_samples(loaded), now)
+    counts, hidden, ids = _query(filters, starred, failing, find_unused_samples(loaded), now)
     by_id = Dependency.objects.in_bulk(ids[:PAGE_SIZE])
     shown = [by_id[pk] for pk in ids[:PAGE_SIZE] if pk in by_id]
     first = now.replace(second=0, microsecond=0) - timedelta(minutes=SPARK_MINUTES - 1)
@@ -235,9 +257,10 @@ def load_page(
         spark = build_spark(hour, first, SPARK_MINUTES)
         counts_now = sum_counts(minute for minute in hour if minute.minute >= recent)
         past = None if counts_now.calls or counts_now.rejected else _find_past_calls(hour, now)
-        rows.append(BreakerBoardRow(one, spark, counts_now, past, one.dependency.pk in failing))
+        calls_fail, team = one.dependency.pk in failing, teams.owner_of(one.dependency.resource)
+        rows.append(BreakerBoardRow(one, spark, counts_now, past, calls_fail, team))
     sample_names = frozenset(one.name for one in shown if loaded.get(one.name) == one.changed_at)
-    return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts, sample_names)
+    return BreakerBoardPage(rows, len(ids) > PAGE_SIZE, counts, sample_names, hidden)
 
 
 def list_callers() -> list[str]:
@@ -257,7 +280,7 @@ def _query(
     failing: Collection[int],
     samples: Sequence[int],
     now: datetime,
-) -> tuple[BreakerBoardCounts, list[int]]:
+) -> tuple[BreakerBoardCounts, int, list[int]]:
     clauses = [_NARROWED[name] for name in ("criticality", "caller", "q") if getattr(filters, name)]
     if filters.favorites is not None:
         clauses.append(_NARROWED["favorites"])
@@ -276,11 +299,21 @@ def _query(
         "favorites": list(filters.favorites or ()),
         "starred": list(starred),
         "samples": samples,
+        "owned": _find_owned(filters.team),
         "most": PAGE_SIZE + 1,
         "start": (filters.page - 1) * PAGE_SIZE,
     }
     statement = _PAGE.format(
-        narrowed=" ".join(clauses), favorites_first=_FAVORITES_FIRST if starred else ""
+        narrowed=" ".join(clauses),
+        hidden="false" if filters.team.is_all else _HIDDEN,
+        favorites_first=_FAVORITES_FIRST if starred else "",
     )
-    ((*counts, ids),) = fetch_all(statement, values)
-    return BreakerBoardCounts(*counts), ids
+    ((*counts, hidden, ids),) = fetch_all(statement, values)
+    return BreakerBoardCounts(*counts), hidden, ids
+
+
+def _find_owned(team: TeamFilter) -> list[int]:
+    """Return the ids of the dependencies that the filter selects; none if it selects all."""
+    if team.is_all:
+        return []
+    return list(Dependency.objects.registered().of_team(team).values_list("pk", flat=True))

@@ -17,11 +17,13 @@ BREAKER = {"failure_threshold": 5, "window_seconds": 60, "open_seconds": 30, "ha
 REASON = "oracle answers 502 since the 02:10 deploy"
 
 
-def dependency(now: datetime, name: str = "core->oracle", **fields: Any) -> Dependency:
+def dependency(
+    now: datetime, name: str = "core->oracle", *, actor: Actor = ADMIN, **fields: Any
+) -> Dependency:
     """Create a registered dependency, with a breaker and timeout unless `fields` say otherwise."""
     caller, _, callee = name.partition("->")
     said = {"timeout_ms": 60_000, "criticality": "high", "breaker": BREAKER, **fields}
-    return registry.put_dependency(caller=caller, callee=callee, fields=said, actor=ADMIN, now=now)
+    return registry.put_dependency(caller=caller, callee=callee, fields=said, actor=actor, now=now)
 
 
 def discovered(now: datetime, name: str = "core->oracle") -> Dependency:

@@ -321,3 +321,17 @@ def test_the_preview_names_who_calls_the_services_that_check_a_switch():
         ]
     }
     assert dependents.find_dependents("segment:nobody", NOW) == {"dependents": []}
+
+
+def test_items_name_what_a_team_may_own_and_the_authority_of_their_action():
+    dependency("core->oracle", criticality="critical")
+    reports("core/a1", "open", of="core->oracle", since=NOW - MINUTE)
+    dependency("core->vision")
+    force("forced_open", callee="vision")
+
+    (opened,) = attention.list_open_breakers(NOW)
+    (forced,) = attention.list_overrides(NOW)
+
+    assert opened.resource == "dependency:core->oracle"
+    assert forced.resource == "dependency:core->vision"
+    assert [one.authority for one in forced.actions] == ["override"]

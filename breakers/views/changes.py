@@ -7,15 +7,17 @@ from django.http import HttpResponse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
+from breakers import names
 from breakers.message_facts import dependency_path, page_path
 from breakers.models import Dependency, Override
 from breakers.services import override_undo, overrides, registry
-from breakers.services.permissions import SCOPE, require_admin
+from breakers.services.permissions import SCOPE, get_set_action, require_edit, require_end
 from breakers.states import dependency_status
 from breakers.states.traffic import read_traffic
 from breakers.templatetags.breakers import FORCE_LABELS, MODES
 from breakers.views.forms import HOW_LONG, OTHER, BreakerReasonForm, OverrideForm
 from controlplane.core import durations
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.change_views import (
     CarryOut,
@@ -37,7 +39,7 @@ from controlplane.core.page_responses import (
 )
 from controlplane.core.reasons import MIN_COLUMNS
 
-from .dependency import find_or_404, override_context
+from .dependency import authority_context, find_or_404, override_context
 
 CALLERS_SHOWN = 20
 
@@ -66,6 +68,7 @@ def set_override(request: PersonRequest, caller: str, callee: str) -> HttpRespon
     context = {
         **_change_context(dependency, now),
         **_consequence_context(dependency, now),
+        **_choices_context(actor, dependency, now),
         "form": form,
         "now": now,
     }
@@ -76,6 +79,8 @@ def set_override(request: PersonRequest, caller: str, callee: str) -> HttpRespon
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_override(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
+    if (present := _find_live(find_or_404(caller, callee))) is not None:
+        require_end(actor_of(request), present, present.dependency)
     form = BreakerReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
@@ -120,7 +125,7 @@ def override_status(request: PersonRequest, caller: str, callee: str) -> HttpRes
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_dependency(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
-    require_admin(actor_of(request))
+    require_edit(actor_of(request), names.dependency_resource(caller, callee))
     form = BreakerReasonForm(submitted_data(request))
 
     def carry_out(actor: Actor, now: datetime) -> str:
@@ -168,6 +173,18 @@ def _consequence_context(dependency: Dependency, now: datetime) -> dict[str, Any
     }
 
 
+def _choices_context(actor: Actor, dependency: Dependency, now: datetime) -> dict[str, Any]:
+    """Return the modes with the reasons why the actor can't choose them, "" if they can."""
+    context = authority_context(actor, dependency, _find_live(dependency))
+    decisions = {Action.ENGAGE: context["may_stop"], Action.OVERRIDE: context["may_override"]}
+    return {
+        **context,
+        "choices": [
+            (mode, *MODES[mode], decisions[get_set_action(mode)]) for mode in Override.Mode.values
+        ],
+    }
+
+
 def _handle_change(
     request: PersonRequest,
     caller: str,
@@ -192,7 +209,6 @@ def _handle_change(
 def _change_context(dependency: Dependency, now: datetime) -> dict[str, Any]:
     return {
         "dependency": dependency,
-        "modes": [(mode, *MODES[mode]) for mode in Override.Mode.values],
         "how_longs": [(text, word, now + durations.parse(text)) for text, word in HOW_LONG.items()],
         "other": OTHER,
         "min_columns": MIN_COLUMNS,

@@ -16,11 +16,14 @@ from breakers.map import amplification
 from breakers.models import Dependency, Override, Service, Transition
 from breakers.names import dependency_name
 from breakers.policies.differences import compare_audit_values, policy_sections
-from breakers.services import override_undo, overrides
+from breakers.services import override_undo, overrides, permissions
 from breakers.states import dependency_status, history
 from breakers.states.dependency_status import DependencyStatus
 from breakers.states.minutes import load_minutes
 from breakers.states.reporting_counts import was_reported
+from controlplane.core import authority
+from controlplane.core.actions import Action
+from controlplane.core.actors import Actor
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
@@ -70,12 +73,31 @@ def _page_context(request: PersonRequest, dependency: Dependency, now: datetime)
             "dependency", {dependency.name: dependency.changed_at}
         ),
         **override_context(status.override, now),
+        **authority_context(actor_of(request), dependency, status.override),
         "undo_until": status.override
         and override_undo.find_undo_until(status.override, actor_of(request).label, now),
         **_history_context(dependency, status, now),
         **_transitions_context(request, dependency),
         **_audit_context(request, dependency),
         **_changes_context(dependency, status, now),
+    }
+
+
+def authority_context(
+    actor: Actor, dependency: Dependency, override: Override | None
+) -> dict[str, Any]:
+    """Return the owner, and the decisions on what the actor may do with the dependency."""
+    ending = permissions.get_end_action(override.mode if override else Override.Mode.FORCED_OPEN)
+    decisions = {
+        action: authority.decide(actor, action, dependency.resource)
+        for action in (Action.ENGAGE, Action.OVERRIDE, Action.EDIT)
+    }
+    return {
+        "team": decisions[Action.EDIT].owner,
+        "may_stop": decisions[Action.ENGAGE],
+        "may_override": decisions[Action.OVERRIDE],
+        "may_end": decisions[ending],
+        "may_edit": decisions[Action.EDIT],
     }
 
 
@@ -185,7 +207,7 @@ def _transitions_context(request: PersonRequest, dependency: Dependency) -> dict
 
 
 def _audit_context(request: PersonRequest, dependency: Dependency) -> dict[str, Any]:
-    rows = AuditEntry.objects.filter(target=f"dependency:{dependency.name}").order_by("-id")
+    rows = AuditEntry.objects.filter(target=dependency.resource).order_by("-id")
     if before := _parse_number(request.GET.get("audit_before", "")):
         rows = rows.filter(pk__lt=before)
     found = list(rows[: ENTRIES_SHOWN + 1])
@@ -202,7 +224,7 @@ def _changes_context(
 
     While the breaker isn't open, these are the changes in the last hour.
     """
-    target = f"dependency:{dependency.name}"
+    target = dependency.resource
     opened_at = status.last_transition_at if status.state == dependency_status.OPEN else None
     actions = [action for action in change_feed.CHANGE_KINDS if action.startswith(AUDITED_KINDS)]
     entries = AuditEntry.objects.filter(target=target, action__in=actions).order_by("-id")

@@ -16,13 +16,18 @@ from breakers.probes.services import PROBE_CADENCE
 from breakers.states import board, dependency_status
 from breakers.states.board import BreakerBoardCounts
 from breakers.views import live
+from controlplane.core import authority
+from controlplane.core.actions import Action
+from controlplane.core.authority import read_teams
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
 from controlplane.core.favorites import services as favorites
 from controlplane.core.freshness import assess_freshness
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
+from controlplane.core.team_filter import build_filter_context, read_team_filter
 
-BOARD_FILTERS = ("state", "criticality", "caller", "q", favorites.FILTER)
+BOARD_FILTERS = ("state", "criticality", "caller", "q", "team", favorites.FILTER)
 MAX_SERVICES = 200
 MAP_LEGEND = (
     ("open", "open"),
@@ -46,12 +51,15 @@ GROUPS = (
 def breakers_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     chosen = favorites.read_filter(request, KIND)
-    filters = board.parse_filter(request.GET, chosen)
+    teams = read_teams()
+    team_filter = read_team_filter(request, teams)
+    filters = board.parse_filter(request.GET, chosen, team_filter)
     starred = favorites.load_viewer_keys(request).get(KIND, ())
-    page = board.load_page(filters, starred, now)
+    page = board.load_page(filters, starred, now, teams=teams)
     callers = board.list_callers()
     dependencies = [row.status.dependency for row in page.rows]
     context = {
+        **build_filter_context(team_filter, page.hidden),
         "now": now,
         "filters": filters,
         "favorites": chosen,
@@ -61,6 +69,7 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         "segments": _state_segments(page.counts),
         "callers": callers if len(callers) <= board.MAX_CALLERS else [],
         "criticalities": Criticality.values,
+        "may_register": authority.may_create(actor_of(request), "dependency"),
     }
     shown = [
         page.counts,
@@ -69,6 +78,9 @@ def breakers_page(request: PersonRequest) -> HttpResponse:
         page.more,
         sorted(page.samples),
         callers,
+        page.hidden,
+        team_filter.choices,
+        context["may_register"],
     ]
     response = live.render_page(request, "board", context, shown=shown)
     if request.htmx and request.htmx.trigger == "search":
@@ -97,11 +109,18 @@ def fallbacks_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     filters = fallback_coverage.parse_filter(request.GET)
     matrix = fallback_coverage.load_matrix(filters, now)
+    teams, actor = read_teams(), actor_of(request)
+    dependencies = [row.dependency for row in matrix.rows]
     context = {
         "now": now,
         "filters": filters,
         "matrix": matrix,
         "gaps": [(gap, matrix.counts[gap]) for gap in fallback_coverage.GAPS],
+        "editable": [
+            one.pk
+            for one in dependencies
+            if teams.decide(actor, Action.EDIT, one.resource).is_allowed
+        ],
         "criticalities": Criticality.values,
     }
     return live.render_page(request, "fallbacks", context)

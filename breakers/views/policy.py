@@ -17,7 +17,7 @@ from breakers.models import Dependency, Service
 from breakers.policies import policy
 from breakers.policies.differences import compare_policies
 from breakers.services import registry
-from breakers.services.permissions import require_admin
+from breakers.services.permissions import require_edit
 from breakers.views import forms
 from breakers.views.changes import render_refusal
 from controlplane.core import canonical
@@ -31,14 +31,15 @@ PREVIEW = "preview"
 SAVE = "save"
 MAX_REASON_LENGTH = 2000
 MAX_SUGGESTED = 200
+ANY = "dependency:"
 
 
 @signed_in
 @require_GET
 def new_dependency(request: PersonRequest) -> HttpResponse:
     """Show a form for caller and callee; if both are given, redirect to the policy editor."""
-    require_admin(actor_of(request))
     caller, callee = (request.GET.get(name, "").strip() for name in ("caller", "callee"))
+    require_edit(actor_of(request), names.dependency_resource(caller, callee) if callee else ANY)
     errors: Errors = {}
     if "caller" in request.GET:
         try:
@@ -60,7 +61,7 @@ def new_dependency(request: PersonRequest) -> HttpResponse:
 @require_http_methods(["GET", "POST"])
 def edit_policy(request: PersonRequest, caller: str, callee: str) -> HttpResponse:
     """GET shows the policy editor, POST with `do=save` saves, any other POST previews."""
-    require_admin(actor_of(request))
+    require_edit(actor_of(request), names.dependency_resource(caller, callee))
     dependency = _find_or_new(caller, callee)
     if request.method == "GET":
         document = policy.remove_aliases(dependency.document)

@@ -11,7 +11,20 @@ from django.http import HttpRequest
 from django.shortcuts import redirect
 
 from controlplane.accounts.authentication.views.sign_in import sign_out
-from controlplane.accounts.models import BrowserSession, Credentials, EmergencyCode, Token, User
+from controlplane.accounts.models import (
+    AuthorityRule,
+    BrowserSession,
+    Credentials,
+    DirectoryGroup,
+    DirectoryUser,
+    EmergencyCode,
+    Membership,
+    Ownership,
+    Team,
+    Token,
+    TokenCaller,
+    User,
+)
 from controlplane.core.admin.site import ReadOnly, Table, apply_to_each, register_read_only
 from controlplane.core.clock import db_now
 from controlplane.core.errors import DomainError, InvalidInput
@@ -30,10 +43,10 @@ class TokenAdmin(ReadOnly):
     """Django admin of API tokens, which can be revoked here, but not created."""
 
     list_display = (
-        "name", "prefix", "owner", "scopes", "created_at", "expires_at", "revoked_at",
+        "name", "prefix", "owner", "team", "scopes", "created_at", "expires_at", "revoked_at",
         "last_used_at",
     )  # fmt: skip
-    list_select_related = ("owner",)
+    list_select_related = ("owner", "team")
     exclude = ("digest",)
     search_fields = ("name", "=prefix", "owner__username")
     ordering = ("-id",)
@@ -55,6 +68,29 @@ class TokenAdmin(ReadOnly):
 
 
 register_read_only(Credentials, "id revision")
+register_read_only(
+    TokenCaller,
+    "id token service used_at refused_at",
+    order="token service",
+    search="=service",
+    related="token",
+)
+register_read_only(
+    Team,
+    "id slug name parent member_group lead_group",
+    order="slug",
+    search="slug name",
+    related="parent",
+)
+register_read_only(
+    Membership, "id team user role source", order="id", filters="role source", related="team user"
+)
+register_read_only(Ownership, "id pattern team", order="pattern", search="pattern", related="team")
+register_read_only(
+    AuthorityRule, "id action kind relation role", order="action kind", filters="action"
+)
+register_read_only(DirectoryUser, "user external_id changed_at", order="user", related="user")
+register_read_only(DirectoryGroup, "id name external_id changed_at", order="name", search="name")
 
 
 @admin.register(EmergencyCode)

@@ -11,6 +11,10 @@ class AccountsConfig(AppConfig):
 
         from controlplane.accounts.authentication import resets  # noqa: F401 - links in mails
         from controlplane.accounts.people import authority as accounts
+        from controlplane.accounts.teams import (  # noqa: F401 - register themselves
+            approval_kind,
+            grants,
+        )
         from controlplane.core import authority, registered_sql
 
         authority.register(accounts)

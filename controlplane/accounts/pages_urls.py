@@ -11,6 +11,9 @@ from .authentication.views import (
     single_sign_on,
 )
 from .pages import people, preferences, sessions
+from .teams import grant_views as grants
+from .teams import rule_views as rules
+from .teams import views as teams
 from .tokens import views as tokens
 
 urlpatterns = [
@@ -43,6 +46,7 @@ urlpatterns = [
     path("preferences/new-password/", password_reset.choose_password, name="password_new"),
     path("preferences/sessions/", sessions.sessions_page, name="sessions_page"),
     path("preferences/sessions/end/", sessions.end_session, name="session_end"),
+    path("ask/", grants.ask_page, name="ask_page"),
     path("theme/", preferences.set_theme, name="theme"),
     path("people/", people.people_page, name="people_page"),
     path("people/new/", people.create_person, name="person_new"),
@@ -58,8 +62,21 @@ urlpatterns = [
         name="person_emergency_code_revoke",
     ),
     path("people/<int:user_id>/link/", people.reset_link, name="person_link"),
+    path("teams/", teams.teams_page, name="teams_page"),
+    path("teams/new/", teams.new_team, name="team_new"),
+    path("teams/unowned/", teams.unowned_page, name="teams_unowned"),
+    path("teams/authority/", rules.rules_page, name="authority_page"),
+    path("teams/authority/new/", rules.new_rule, name="authority_new"),
+    path("teams/authority/<slug:action>/<slug:kind>/", rules.change_rule, name="authority_change"),
+    path("teams/<slug:slug>/", teams.team_page, name="team_page"),
+    path("teams/<slug:slug>/change/", teams.change_team, name="team_change"),
+    path("teams/<slug:slug>/members/", teams.add_members, name="team_members"),
+    path("teams/<slug:slug>/members/<int:user_id>/", teams.change_member, name="team_member"),
+    path("teams/<slug:slug>/owns/", teams.change_patterns, name="team_patterns"),
+    path("teams/<slug:slug>/delete/", teams.delete_team, name="team_delete"),
     path("tokens/", tokens.tokens_page, name="tokens_page"),
     path("tokens/new/", tokens.create_token, name="token_new"),
     path("tokens/<int:token_id>/revoke/", tokens.revoke_token, name="token_revoke"),
+    path("tokens/<int:token_id>/rotate/", tokens.rotate_token, name="token_rotate"),
     path("tokens/<int:token_id>/hand-over/", tokens.hand_over_token, name="token_hand_over"),
 ]

@@ -37,14 +37,17 @@ class Person(Protocol):
     @property
     def may_operate(self) -> bool: ...
 
+    def as_actor(self) -> "Actor": ...
+
 
 @dataclass(frozen=True)
 class Actor:
     """The author of a change: a person, an API token or the system, with permissions and origin.
 
     `user_id` is the person or the token's owner, None for the system. If `services` isn't empty,
-    the token may report for these services only. `session` is the id of the browser session, ""
-    without one.
+    the token may report for these services only. A token of a team has its slug as `team`;
+    `patterns`, if not empty, limit a token to these resources, and `only_owned` to those of its
+    teams. `session` is the id of the browser session, "" without one.
     """
 
     type: ActorType
@@ -54,6 +57,9 @@ class Actor:
     role: Role | None = None
     scopes: frozenset[str] = field(default_factory=frozenset)
     services: frozenset[str] = field(default_factory=frozenset)
+    team: str = ""
+    patterns: frozenset[str] = field(default_factory=frozenset)
+    only_owned: bool = False
     session: str = ""
     request_id: str = ""
     ip: str = ""
@@ -72,6 +78,11 @@ class Actor:
     @property
     def is_person(self) -> bool:
         return self.type in {"user", "slack"}
+
+    @property
+    def is_limited(self) -> bool:
+        """True for a token that may change some resources only."""
+        return bool(self.patterns or self.only_owned)
 
     def may(self, scope: str) -> bool:
         return self.type == "system" or scope in self.scopes

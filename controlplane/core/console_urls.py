@@ -2,6 +2,8 @@
 
 DOCUMENTATION_PATH = "/docs/"
 """Path of the documentation, which the web process serves without Django."""
+SCIM_ROOT = "/scim/"
+"""Start of the paths of SCIM, by which identity providers provision people and groups."""
 
 
 def console_url(path: str) -> str:

@@ -1,6 +1,7 @@
 """Readers of single environment variables, which raise `WrongVariable` for invalid values."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from ipaddress import ip_network
 from socket import gethostname
 from urllib.parse import urlsplit
@@ -11,6 +12,15 @@ ROLES = ("viewer", "operator", "approver", "admin")
 MAX_DIGITS = 18
 MAX_PLANE_NAME_LENGTH = 120
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
+
+
+@dataclass(frozen=True)
+class Sibling:
+    """The console of another environment, which this one shows but can't change."""
+
+    name: str
+    url: str
+    token: str = field(repr=False)
 
 
 class WrongVariable(Exception):
@@ -107,6 +117,38 @@ def read_base_urls(variables: Mapping[str, str], name: str) -> tuple[str, ...]:
             raise WrongVariable(name, f"{text!r} must have no user name, path or query")
         urls.append(f"{parts.scheme}://{parts.netloc}")
     return tuple(urls)
+
+
+def read_siblings(variables: Mapping[str, str], own_name: str) -> tuple[Sibling, ...]:
+    """Return the consoles of `SIBLINGS`, entries `name=url`, with their `SIBLING_TOKENS`."""
+    urls = read_pairs(variables, "SIBLINGS")
+    tokens = read_pairs(variables, "SIBLING_TOKENS")
+    for name, url in urls.items():
+        if name.casefold() == own_name.casefold():
+            raise WrongVariable("SIBLINGS", f"names {name}, which is ENVIRONMENT_NAME here")
+        if not read_base_urls({"SIBLINGS": url}, "SIBLINGS"):
+            raise WrongVariable("SIBLINGS", f"has no URL for {name}")
+        if name not in tokens:
+            raise WrongVariable("SIBLING_TOKENS", f"has no token for {name}")
+    for name, token in tokens.items():
+        if name not in urls:
+            raise WrongVariable("SIBLING_TOKENS", f"names {name}, which is not in SIBLINGS")
+        if not (token.startswith("sg_") and token.isascii() and token.isprintable()):
+            raise WrongVariable("SIBLING_TOKENS", f"must have an API token (sg_…) for {name}")
+    return tuple(Sibling(name, url.rstrip("/"), tokens[name]) for name, url in urls.items())
+
+
+def read_pairs(variables: Mapping[str, str], variable: str) -> dict[str, str]:
+    """Return entries `name=value`, separated by spaces; values stay out of error messages."""
+    found: dict[str, str] = {}
+    for text in variables.get(variable, "").split():
+        name, is_pair, value = text.partition("=")
+        if not (is_pair and name and value):
+            raise WrongVariable(variable, "must be entries name=value, separated by spaces")
+        if name in found:
+            raise WrongVariable(variable, f"names {name} twice")
+        found[name] = value
+    return found
 
 
 def read_plane_name(variables: Mapping[str, str]) -> str:

@@ -25,7 +25,8 @@ class AttentionAction:
 
     `method` says what the button does with `path`: `dialog` opens its form, `post` submits it at
     once, and `link` leads to the page. The user with the id `except_user` may not do it. With
-    `needs_current` it is blocked while the page is out of date.
+    `needs_current` it is blocked while the page is out of date. With `authority`, the value of an
+    :class:`~controlplane.core.actions.Action`, the rules for the item's resource decide, too.
     """
 
     label: str
@@ -35,6 +36,7 @@ class AttentionAction:
     method: str = DIALOG
     except_user: int | None = None
     needs_current: bool = False
+    authority: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,7 @@ class AttentionItem:
     as escalations do (`episode:7`); an item whose subjects are all those of earlier items is left
     out. An item with `only_for`, a user's id, is shown to this user alone and not counted. The page
     with the changes in the hour before `since` is `changes_path`, if they may have caused the item.
+    `resource` is what a team may own of it (`segment:finance`), "" if it concerns the installation.
     """
 
     kind: str
@@ -59,6 +62,7 @@ class AttentionItem:
     subjects: tuple[str, ...] = ()
     only_for: int | None = None
     changes_path: str = ""
+    resource: str = ""
 
 
 @dataclass(frozen=True)
@@ -174,8 +178,16 @@ class FirstStep:
 
 AttentionReader = Callable[[datetime], Sequence[AttentionItem]]
 """Function of the time that returns all items of one kind, most severe first."""
-ReportBuilder = Callable[[datetime, datetime, datetime], ReportSection]
-"""Function of a week's `start` and `end`, and of `now`, that returns the section."""
+IsOwned = Callable[[str], bool] | None
+"""Function that says whether a resource (`segment:finance`) belongs in a team's report.
+
+It is None in the report about everything.
+"""
+ReportBuilder = Callable[[datetime, datetime, datetime, IsOwned], ReportSection | None]
+"""Function of a week's `start` and `end`, of `now`, and of what a team owns.
+
+It returns the section, or None if the report has no such section.
+"""
 NoticeReader = Callable[[datetime], BoardNotice | None]
 """Function of the time that returns the notice, None if there is nothing to tell."""
 PreviewReader = Callable[[str, datetime], Mapping[str, Any]]

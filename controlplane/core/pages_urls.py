@@ -5,6 +5,7 @@ from django.urls import path
 from controlplane.core.approvals import views as approvals
 from controlplane.core.attention.views import acknowledge, attention_page
 from controlplane.core.audit import views as audit
+from controlplane.core.audit.who_could import who_could_page
 from controlplane.core.comments.views import comment_page
 from controlplane.core.configuration import views as configuration
 from controlplane.core.favorites.converters import PATH as FAVORITE
@@ -19,6 +20,7 @@ APPROVAL = "approvals/<int:approval_id>"
 
 urlpatterns = [
     path("audit/", audit.audit_page, name="audit_page"),
+    path("audit/who-could/", who_could_page, name="who_could"),
     path("audit/verify/", audit.verify, name="audit_verify"),
     path("approvals/", approvals.approvals_page, name="approvals_page"),
     path(f"{APPROVAL}/", approvals.decide, name="decide_approval"),

@@ -1,11 +1,21 @@
-"""RFC 9457 problem documents and headers of errors, for Django and the data plane."""
+"""Documents and headers of errors, for Django and the data plane: RFC 9457, and SCIM's RFC 7644."""
 
 from typing import Any
 
 from controlplane.core import errors
+from controlplane.core.console_urls import SCIM_ROOT
 
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:switchgear:problem:"
+SCIM_MEDIA_TYPE = "application/scim+json"
+SCIM_ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
+
+
+def describe_error(error: errors.DomainError, path: str) -> tuple[str, dict[str, Any]]:
+    """Return media type and document of an error, in the form that clients of the path expect."""
+    if path.startswith(SCIM_ROOT):
+        return SCIM_MEDIA_TYPE, _scim_document(error)
+    return MEDIA_TYPE, problem_document(error)
 
 
 def problem_document(error: errors.DomainError) -> dict[str, Any]:
@@ -15,6 +25,18 @@ def problem_document(error: errors.DomainError) -> dict[str, Any]:
         "status": error.status,
         "detail": error.detail,
         **error.extra,
+    }
+
+
+def _scim_document(error: errors.DomainError) -> dict[str, Any]:
+    kind = error.extra.get("scimType")
+    if kind is None and isinstance(error, errors.InvalidInput):
+        kind = "invalidValue"
+    return {
+        "schemas": [SCIM_ERROR],
+        "status": str(error.status),
+        **({"scimType": kind} if kind else {}),
+        "detail": error.detail,
     }
 
 

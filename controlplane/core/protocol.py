@@ -2,6 +2,7 @@
 
 import re
 
+from .console_urls import SCIM_ROOT
 from .errors import TooLarge
 
 MAX_BODY_BYTES = 64 * 1024
@@ -11,6 +12,7 @@ MAX_LETTER_BODY_BYTES = 1024 * 1024  # an edited message
 MAX_OPENSLO_BODY_BYTES = 1024 * 1024  # a file of all objectives
 MAX_CONFIGURATION_BODY_BYTES = 4 * 1024 * 1024  # all files, with 20,000 switches
 MAX_SLI_BODY_BYTES = 4 * 1024 * 1024  # ten thousand points
+MAX_SCIM_BODY_BYTES = 4 * 1024 * 1024  # a group of 20,000 people
 MAX_EXCHANGE_BODY_BYTES = 4 * 1024 * 1024  # a listing of all emergency orders, and a page of them
 MAX_RELAY_BODY_BYTES = 4 * 1024 * 1024  # batches of a relay
 MAX_LOST_VERSION_BODY_BYTES = 24 * 1024 * 1024  # the largest snapshot, as text
@@ -47,6 +49,8 @@ def max_body_bytes(path: str) -> int:
         return MAX_HOOK_BODY_BYTES
     if path.startswith(LETTERS):
         return MAX_LETTER_BODY_BYTES
+    if path.startswith(SCIM_ROOT):
+        return MAX_SCIM_BODY_BYTES
     return _MAX_BYTES_BY_PATH.get(path.removesuffix("/"), MAX_BODY_BYTES)
 
 

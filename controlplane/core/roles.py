@@ -44,8 +44,11 @@ WRITE_SCOPES = frozenset(
     }
 )
 OPERATOR_SCOPES = READ_SCOPES | WRITE_SCOPES
-ADMIN_SCOPES = frozenset({"config:read", "config:write", "relay"})
+SCIM = "scim"
+ADMIN_SCOPES = frozenset({"config:read", "config:write", "relay", SCIM})
 ALL_SCOPES = OPERATOR_SCOPES | ADMIN_SCOPES
+EXCLUSIVE_SCOPES = frozenset({SCIM})
+"""Scopes of tokens that have no other scope."""
 
 SCOPES_OF: dict[Role, frozenset[str]] = {
     Role.VIEWER: READ_SCOPES,

@@ -6,6 +6,7 @@ from controlplane.core import ops_api
 from controlplane.core.approvals import api as approvals
 from controlplane.core.attention.api import AttentionView
 from controlplane.core.audit import api as audit
+from controlplane.core.audit.who_could import WhoCouldView
 from controlplane.core.configuration import api as configuration
 from controlplane.core.configuration import loading_api as loading
 from controlplane.core.favorites import api as favorites
@@ -27,6 +28,7 @@ api_urlpatterns: list[URLPattern] = [
     ),
     *both_forms("audit/", audit.AuditList.as_view(), name="api-audit"),
     *both_forms("audit/export", audit.AuditExport.as_view(), name="api-audit-export"),
+    *both_forms("audit/who-could", WhoCouldView.as_view(), name="api-audit-who-could"),
     *both_forms("attention/", AttentionView.as_view(), name="api-attention"),
     *both_forms("favorites/", favorites.FavoriteList.as_view(), name="api-favorites"),
     path(FAVORITE, favorites.FavoriteView.as_view(), name="api-favorite"),

@@ -30,7 +30,7 @@ from . import config
 from .memory.credentials import authenticate, read_token
 from .memory.instance_names import service_of
 from .serving import cors, landing_page, responses
-from .serving.call import ASGIApplication, Call, Receive, Scope, Send, drain_body
+from .serving.call import INSTANCE, ASGIApplication, Call, Receive, Scope, Send, drain_body
 
 MAX_PARAMETERS = 50
 
@@ -123,12 +123,21 @@ class Application:
             )
             state.used_tokens.add(credential.token_id)
             call.credential = credential
+            name = call.headers.get(INSTANCE)
             if credential.services:
                 if endpoint.scopes == (RELAY_SCOPE,):
                     raise Forbidden("The token of a relay can't be limited to services.")
-                name = call.headers.get(b"switchgear-instance", b"").decode("utf-8", "replace")
-                if (service := service_of(name)) is not None:
+                if name and (service := service_of(name.decode("utf-8", "replace"))) is not None:
                     credential.require_service(service)
+            # Reads are answered for any token, so that no service fails when a team takes it over;
+            # but an instance of a service that another team owns is not recorded.
+            callers = state.callers
+            if (
+                name
+                and (credential.token_id, name) not in callers.accepted
+                and callers.find_owner_of_instance(credential, name)
+            ):
+                call.forget_instance()
         if endpoint.parameters is not None and (query := call.scope["query_string"]):
             check_query(query, endpoint.parameters)
 

@@ -95,13 +95,20 @@ class DatabaseFeed:
 
 
 async def record_token_uses(config: Config, state: State) -> None:
-    """Update `last_used_at` of the used tokens every `usage_seconds`, until canceled."""
+    """Write every `usage_seconds` which tokens were used, and for which services, until canceled.
+
+    What can't be written is dropped: programs use their tokens again.
+    """
     while True:
         await asyncio.sleep(config.usage_seconds)
         used, state.used_tokens = state.used_tokens, set()
-        if not used or not state.database_reachable:
+        uses = state.callers.take_uses()
+        if not state.database_reachable:
             continue
         try:
-            await wait_at_most(TOKEN_USE_SECONDS, database.record_token_use(config, used))
+            if used:
+                await wait_at_most(TOKEN_USE_SECONDS, database.record_token_use(config, used))
+            if uses:
+                await wait_at_most(TOKEN_USE_SECONDS, database.record_callers(config, uses))
         except Exception as error:
             log.info("dataplane.token_use_lost", kind=type(error).__name__, error=str(error))

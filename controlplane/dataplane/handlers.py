@@ -84,7 +84,7 @@ async def stream(state: State, call: Call) -> None:
 
 
 async def report(state: State, call: Call) -> Response:
-    """Store an instance's report; a token limited to services may report for no others."""
+    """Store an instance's report; the token must be allowed to act for all services in it."""
     credential = call.credential
     token_id, services = (credential.token_id, credential.services) if credential else (0, ())
     state.throttle.check(token_id)
@@ -97,10 +97,10 @@ async def report(state: State, call: Call) -> Response:
     parsed = await state.ledger.parser.parse(document)
     if call.headers.get(b"switchgear-final-report") == b"true":
         parsed = replace(parsed, is_final=True)
-    if credential and services:
+    if credential:
         callers = (name.partition("->")[0] for name in parsed.breakers or ())
         for service in {parsed.service, *callers}:
-            credential.require_service(service)
+            state.callers.require(credential, service)
     state.add_checked(parsed.checks)
     duplicate = await state.ledger.report(parsed, state.copy, token_id, services)
     return responses.answer_report(

@@ -58,6 +58,14 @@ def process_metrics(state: State) -> Iterator[Metric]:
     )
     refused.add_metric([worker], state.ledger.refused_sli)
     yield refused
+    foreign = CounterMetricFamily(
+        "switchgear_dataplane_foreign_requests",
+        "Requests in the name of a service that another team owns: reports are refused, and polls"
+        " don't count.",
+        labels=["worker"],
+    )
+    foreign.add_metric([worker], state.callers.refused_count)
+    yield foreign
     yield from _relay_metrics(state, worker)
     yield from _exchange_metrics(state, worker)
     yield from _order_metrics(state, worker)

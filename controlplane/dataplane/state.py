@@ -27,11 +27,13 @@ from .ingest.instance_ledger import InstanceLedger
 from .ingest.ledger import Ledger
 from .ingest.presence_buffer import PROPAGATION_SECONDS
 from .ingest.rate_limiter import ReportRateLimiter
+from .memory.callers import TokenCallers
 from .memory.compression import Header
 from .memory.credentials import CodeTable, TokenTable
 from .memory.listeners import CONFIG, RELAY, SNAPSHOT, Listeners
 from .memory.merged_copy import merge_orders
 from .memory.order_set import ClosedOrders, OrderSet
+from .memory.ownership import NO_OWNERS, OwnershipTable
 from .memory.policies import Policies
 from .memory.served_copy import Copy
 from .postgres.database import DatabaseHead
@@ -81,6 +83,8 @@ class State:
         """:attr:`OrderSet.hash` of the latest copies that were served."""
         self.tokens: TokenTable | None = None
         self.codes: CodeTable = {}
+        self.owners: OwnershipTable = NO_OWNERS
+        self.callers = TokenCallers()
         self.revision = 0
         self.known: frozenset[str] = frozenset()
         self.registrations = -1
@@ -366,11 +370,17 @@ class State:
         self.listeners.notify(topic=RELAY)
 
     def install_tokens(
-        self, revision: int, tokens: TokenTable, codes: CodeTable = MappingProxyType({})
+        self,
+        revision: int,
+        tokens: TokenTable,
+        codes: CodeTable = MappingProxyType({}),
+        owners: OwnershipTable = NO_OWNERS,
     ) -> None:
         self.revision = revision
         self.tokens = tokens
         self.codes = codes
+        self.owners = owners
+        self.callers.install(owners)
         self.changed.set()
         self.bundle_changes += 1
         self.listeners.notify()

@@ -20,7 +20,7 @@ TABLE_MARKERS = ("generated", "end")
 LIST_INDENT = 4
 """Indentation of blocks in lists, with which GitHub and the site both show them in the list."""
 NEED_TEXT = {"not run", "expect"}
-_FENCE = re.compile(r"(?P<indent>\s*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
+_FENCE = re.compile(r"(?P<indent>\s*+)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
 _COMMENT = re.compile(r"\s*<!-- *(?P<name>[a-z ]+?) *(?:: *(?P<text>.*?))? *-->\s*")
 _TITLE = re.compile(r'title="([^"]+)"')
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-_FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+_FENCE = re.compile(r"\s*+(`{3,}|~{3,})")
 _CODE = re.compile(r"(`+[^`]*`+)")
 _TARGET = re.compile(r'(?P<before>\]\(|^\s*\[[^\]]+\]:\s+|\s(?:src|href)=")(?P<target>[^)\s"]+)')
 _CONSOLE_LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(/[^)\s]*\)")

@@ -14,6 +14,7 @@ from prometheus_client.core import Metric
 from controlplane.core.gates import kinds
 from controlplane.core.message_templates import MESSAGE_TEMPLATES
 from controlplane.core.retention import RETENTION_RULES
+from controlplane.documentation.authority_matrix import render_authority_matrix
 
 _REGION = re.compile(
     r"(?P<start><!-- generated: (?P<name>\w+)(?P<arguments>[^>]*?) *-->\n)(?P<table>.*?)"
@@ -45,6 +46,7 @@ def replace_tables(page: str, tables: Mapping[str, Table]) -> str:
 def build_tables(source: MetricSource) -> dict[str, Table]:
     """Return all tables by the name that markers use."""
     return {
+        "authority": render_authority_matrix,
         "events": render_events,
         "gates": lambda _: ["| gate | passes when |", "|---|---|", *kinds.document_kinds()],
         "metrics": lambda patterns: render_metrics(source, patterns),

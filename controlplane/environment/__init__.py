@@ -38,6 +38,7 @@ class Environment:
     static_dir: Path
     docs_dir: Path
     name: str
+    siblings: tuple[env.Sibling, ...]
     database: Database
     database_pool: int
     redis_url: str
@@ -81,6 +82,7 @@ class Environment:
 def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
     """Read and validate the environment; raise :class:`WrongVariable`."""
     data_dir = read_data_dir(variables)
+    name = env.read_environment_name(variables)
     services = read_embedded_services(data_dir)
     redis_url = env.check_url(
         variables.get("REDIS_URL") or services.get("redis_url") or "redis://127.0.0.1:6379/0",
@@ -92,7 +94,8 @@ def read_environment(variables: Mapping[str, str] = os.environ) -> Environment:
         data_dir=data_dir,
         static_dir=Path(variables.get("SWITCHGEAR_STATIC_DIR") or data_dir / "static").absolute(),
         docs_dir=Path(variables.get("SWITCHGEAR_DOCS_DIR") or ROOT / "var" / "docs").absolute(),
-        name=env.read_environment_name(variables),
+        name=name,
+        siblings=env.read_siblings(variables, name),
         database=read_database(variables, services),
         database_pool=env.read_number(variables, "DATABASE_POOL", default=0, low=0, high=1000),
         redis_url=redis_url,

@@ -5,7 +5,7 @@ from django.contrib import admin
 from controlplane.core.admin.site import ReadOnly, register_read_only
 from controlplane.core.models import Attempt, Escalation, OutboxMessage, Pace, Thread
 
-from .models import AnsweredRequest, EscalationStep, OnCallMember, Route, Target
+from .models import AnsweredRequest, EscalationStep, OnCallMember, Route, Target, TeamContact
 
 
 @admin.register(OutboxMessage)
@@ -49,6 +49,9 @@ register_read_only(
     "id escalation position after_minutes target",
     order="escalation position",
     related="escalation target",
+)
+register_read_only(
+    TeamContact, "id team kind target", order="id", filters="kind", related="team target"
 )
 register_read_only(Route, "id event scope severity target created_at", order="id", related="target")
 register_read_only(

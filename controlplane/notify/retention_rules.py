@@ -28,6 +28,7 @@ RETENTION_RULES.register(ESCALATIONS, ANSWERED_REQUESTS)
 keep_permanently(
     "Set and removed by people.",
     "core.Target",
+    "core.TeamContact",
     "core.OnCallMember",
     "core.EscalationStep",
     "core.Route",

@@ -7,17 +7,32 @@ from controlplane.core.message_templates import incident_action_of
 
 from .models.targets import Target
 from .targets import reach, routing
-from .targets.routing import incident_followers
+from .targets.routing import incident_followers, owner_channels
+from .targets.team_contacts import destinations_on_call, people_on_call
 from .transports.destinations import transport_for
 
-__all__ = ["destinations_of_user", "incident_followers", "reachable", "routed"]
+__all__ = [
+    "destinations_of_user",
+    "destinations_on_call",
+    "incident_followers",
+    "owner_channels",
+    "people_on_call",
+    "reachable",
+    "routed",
+]
 
 
-def routed(event: str, scope: str, severity: str, subject: str, now: datetime) -> list[str]:
-    found = routing.find_destinations(event, scope, severity, now)
+def routed(
+    event: str, scope: str, severity: str, subject: str, resource: str, now: datetime
+) -> list[str]:
+    with routing.cached_routing():
+        found = routing.find_destinations(event, scope, severity, now, resource)
+        if subject and resource:
+            found += routing.find_former_channels(subject, now)
     if subject and incident_action_of(event) != "trigger":
         found += incident_followers([subject]).get(subject, [])
-    return [destination for destination in found if reach.is_configured(destination)]
+    unique = dict.fromkeys(found)
+    return [destination for destination in unique if reach.is_configured(destination)]
 
 
 def reachable(destinations: Iterable[str]) -> list[str]:

@@ -11,6 +11,7 @@ from .delivery import views as deliveries
 from .escalation import api as escalations_api
 from .interactions.views import receive_press
 from .targets import api as targets_api
+from .targets import contact_api, contact_views
 from .targets import views as targets
 
 _API: dict[str, tuple[Any, str]] = {
@@ -22,6 +23,7 @@ _API: dict[str, tuple[Any, str]] = {
     "targets/": (targets_api.TargetList, "api-targets"),
     "targets/<int:target_id>/": (targets_api.TargetView, "api-target"),
     "targets/<int:target_id>/test": (targets_api.TestTargetView, "api-target-test"),
+    "teams/<slug:slug>/contacts/": (contact_api.ContactsView, "api-team-contacts"),
     "routes/": (targets_api.RouteList, "api-routes"),
     "routes/<int:route_id>/": (targets_api.RouteView, "api-route"),
     "escalations/": (escalations_api.EscalationList, "api-escalations"),
@@ -48,6 +50,7 @@ urlpatterns: list[URLPattern] = [
     path("targets/<int:target_id>/change/", targets.change_target, name="target_change"),
     path("targets/<int:target_id>/remove/", targets.remove_target, name="target_remove"),
     path("targets/<int:target_id>/test/", targets.test_target, name="target_test"),
+    path("teams/<slug:slug>/contacts/", contact_views.change_contacts, name="team_contacts"),
     path("routes/new/", targets.new_route, name="route_new"),
     path("routes/<int:route_id>/remove/", targets.remove_route, name="route_remove"),
 ]

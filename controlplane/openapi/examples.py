@@ -69,6 +69,11 @@ VALUES: dict[str, tuple[Any, ...]] = {
 }
 """Example values by property name, in order of preference."""
 REQUESTS: dict[str, dict[str, Any]] = {
+    "ask_owner": {
+        "action": "release",
+        "resource": "segment:finance",
+        "reason": "INC-4711: 5xx is back to 0",
+    },
     "check_experiment_arms": {
         "arms": {
             "control": {"expected": 0.5, "count": 1000},

@@ -17,6 +17,12 @@ POST /approvals/{approval_id}/deny deny_request Deny or withdraw a request
 GET /attention/ list_attention List what needs attention
 GET /audit/ list_audit_entries Search the audit trail
 GET /audit/export export_audit_trail Export the audit trail
+GET /audit/who-could get_past_authority Find who could do an action in the past
+GET /authority/ list_authority_rules List the rules of authority
+POST /authority/ask ask_owner Ask the owner of a resource for permission
+GET /authority/decision get_authority_decision Find whether you may do an action
+PUT /authority/{action}/{kind}/ put_authority_rule Request a rule of authority
+DELETE /authority/{action}/{kind}/ delete_authority_rule Request the default rule
 GET /breakers/ list_breakers List circuit breakers
 GET /breakers/{caller}/{callee}/history list_breaker_transitions List a breaker's transitions
 GET /channels/ list_channels List channels
@@ -68,6 +74,7 @@ DELETE /drills/instances/ unmark_drill_instances Remove drill instances
 GET /drills/schedules/ list_drill_schedules List scheduled drills
 DELETE /drills/schedules/{scope}/{key}/ delete_drill_schedule Delete a drill schedule
 GET /drills/{drill_id}/ get_drill Get a drill
+GET /environment/ get_environment Summarize this environment
 GET /escalations/ list_escalations List escalations
 POST /escalations/{escalation_id}/acknowledge acknowledge_escalation Acknowledge an escalation
 POST /experiments/{key}/arms check_experiment_arms Test an experiment's sample ratio
@@ -101,6 +108,8 @@ GET /relay/stream follow_data_plane Follow a data plane as a relay
 GET /reports/weekly/ list_weekly_reports List weekly reports
 GET /reports/weekly/{week}/ get_weekly_report Get a weekly report
 POST /reports/weekly/{week}/sign sign_weekly_report Sign a weekly report
+GET /reports/weekly/{week}/{team}/ get_team_report Get a team's weekly report
+POST /reports/weekly/{week}/{team}/sign sign_team_report Sign a team's weekly report
 POST /reviews/{review_id}/sign sign_review Sign a break-glass review
 GET /routes/ list_routes List message routes
 POST /routes/ create_route Create a message route
@@ -155,6 +164,13 @@ GET /targets/{target_id}/ get_target Get a notification target
 PUT /targets/{target_id}/ put_target Replace a notification target
 DELETE /targets/{target_id}/ delete_target Delete a notification target
 POST /targets/{target_id}/test test_target Send a test message
+GET /teams/ list_teams List teams
+POST /teams/ create_team Request a new team
+GET /teams/{slug}/ get_team Get a team
+PATCH /teams/{slug}/ change_team Change a team
+DELETE /teams/{slug}/ delete_team Request the deletion of a team
+GET /teams/{slug}/contacts/ get_team_contacts Get a team's contacts
+PUT /teams/{slug}/contacts/ put_team_contacts Replace a team's contacts
 GET /thresholds/ list_thresholds List threshold rules
 POST /thresholds/ create_threshold Create a threshold rule
 GET /thresholds/{name}/ get_threshold Get a threshold rule
@@ -163,6 +179,7 @@ DELETE /thresholds/{name}/ delete_threshold Delete a threshold rule
 GET /tokens/ list_tokens List API tokens
 POST /tokens/ create_token Create an API token
 POST /tokens/{token_id}/hand-over hand_over_token Transfer an API token
+POST /tokens/{token_id}/rotate rotate_token Rotate an API token
 POST /tokens/{token_id}/revoke revoke_token Revoke an API token
 GET /trip-policies/ get_trip_policies Get the trip policies
 PUT /trip-policies/ put_trip_policies Replace the trip policies

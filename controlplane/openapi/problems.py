@@ -21,6 +21,25 @@ PROBLEM = {
             "description": "Messages by field, if fields are wrong.",
             "additionalProperties": {"type": "array", "items": {"type": "string"}},
         },
+        "action": {
+            "type": "string",
+            "description": "The action, such as `release`, if a rule of authority refuses it.",
+        },
+        "resource": {"type": "string", "description": "Such as `segment:finance`."},
+        "owner": {"type": ["string", "null"], "description": "Slug of the team that owns it."},
+        "who_may": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "User names of a few people who may do it.",
+        },
+        "on_call": {
+            "type": ["string", "null"],
+            "description": "The person who is on call for the owner.",
+        },
+        "can_ask": {
+            "type": "boolean",
+            "description": "True if you can ask the owner: `POST /api/v1/authority/ask`.",
+        },
     },
     "additionalProperties": True,
 }
@@ -40,8 +59,16 @@ ERRORS: dict[str, tuple[str, str, DomainError]] = {
     ),
     "403": (
         "Forbidden",
-        "A scope or a role is missing.",
-        errors.Forbidden("This requires the scope switches:write."),
+        "A scope or a role is missing, or another team owns the resource.",
+        errors.Forbidden(
+            "Payments owns segment:finance. Only its members may release it.",
+            action="release",
+            resource="segment:finance",
+            owner="payments",
+            who_may=["kim"],
+            on_call="kim",
+            can_ask=True,
+        ),
     ),
     "404": (
         "NotFound",

@@ -19,6 +19,8 @@ from psycopg.errors import DeadlockDetected
 from psycopg.pq import TransactionStatus
 from pytest_django import DjangoDbBlocker
 
+from controlplane.core.threads import OWNER_NAME
+
 # Each has one row, and a new one after every test: no two tests share an epoch.
 SINGLETONS = {
     "core_credentials": "(id, revision) VALUES (1, 1)",
@@ -81,6 +83,8 @@ class InitialState:
         with connection.cursor() as cursor:
             wait_for_others(cursor)  # Within a transaction, sessions would look busy to its end.
         with transaction.atomic(), connection.cursor() as cursor:
+            # On a busy machine it takes long enough for `lock_holders` to end it.
+            cursor.execute("SELECT set_config('application_name', %s, true)", [OWNER_NAME])
             bloated = self._has_bloat(cursor)
             changed = self._tables if bloated else self._changed(cursor)
             emptied = [*changed, *SINGLETONS]

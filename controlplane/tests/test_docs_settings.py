@@ -9,7 +9,7 @@ PAGE = ROOT / "docs" / "settings.md"
 READ_BY = ("controlplane", "switches", "breakers", "slo", "client/switchgear", "client/demo")
 _READ = re.compile(
     r"""(?:environ|environment|variables|source)(?:\.get\(|\.setdefault\(|\[)\s*f?"([A-Z][A-Z_]+)"|"""
-    r"""\bread_(?:number|networks|flag|roles|origins|base_urls)\(\s*(?:variables|os\.environ),\s*"([A-Z][A-Z_]+)\"|"""
+    r"""\bread_(?:number|networks|flag|roles|origins|base_urls|pairs)\(\s*(?:variables|os\.environ),\s*"([A-Z][A-Z_]+)\"|"""
     r"""^VARIABLES = \("([A-Z][A-Z_]+)\"|"""
     r"""^[A-Z_]+ = "((?:SNAPSHOT|SWITCHGEAR)_[A-Z_]+)\"""",
     re.MULTILINE,

@@ -1,6 +1,7 @@
 """The environment: a wrong value is one line that names the variable, and stops the start."""
 
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -15,6 +16,9 @@ from controlplane.core.signatures import SigningKey
 from controlplane.environment.databases import RUNTIME_ROLE
 from controlplane.tests.installation import ROOT
 
+PRINT_COOKIES = (
+    "from django.conf import settings as s; print(s.SESSION_COOKIE_NAME, s.CSRF_COOKIE_NAME)"
+)
 KEYS = [SigningKey(bytes(range(start, start + 32))).secret_text for start in range(3)]
 
 
@@ -47,6 +51,10 @@ def read(tmp_path, **variables):
         ("PLANE_NAME", "x" * 121),
         ("DATA_PLANES", "dp-1:8001"),
         ("DATA_PLANES", "http://dp-1:8001, http://dp-2:8001/api"),
+        ("SIBLINGS", "https://staging.example.org"),
+        ("SIBLINGS", "staging=https://staging.example.org/console"),
+        ("SIBLINGS", "development=https://example.org"),
+        ("SIBLING_TOKENS", "staging=sg_x"),
         ("HTTPS_ONLY", "maybe"),
         ("TIME_ZONE", "Mars/Olympus"),
         ("TIME_ZONE", "../../etc/passwd"),
@@ -134,6 +142,40 @@ def test_origins_are_kept_as_browsers_send_them(tmp_path):
     assert origins.cors_origins == ("https://shop.example.org", "http://[::1]:5173")
 
 
+def test_siblings_have_a_url_and_a_token_each_which_no_text_shows(tmp_path):
+    found = read(
+        tmp_path,
+        ENVIRONMENT_NAME="production",
+        SIBLINGS="staging=https://staging.example.org/ test=http://127.0.0.1:8001",
+        SIBLING_TOKENS="test=sg_test staging=sg_staging",
+    ).siblings
+
+    assert [(one.name, one.url, one.token) for one in found] == [
+        ("staging", "https://staging.example.org", "sg_staging"),
+        ("test", "http://127.0.0.1:8001", "sg_test"),
+    ]
+    assert "sg_" not in repr(found)
+
+
+@pytest.mark.parametrize(
+    ("siblings", "tokens", "problem"),
+    [
+        ("staging=https://a.example.org", "", "SIBLING_TOKENS: has no token for staging"),
+        ("a=https://a.example.org a=https://b.example.org", "a=sg_1", "SIBLINGS: names a twice"),
+        ("a=https://a.example.org", "a=hunter2", "SIBLING_TOKENS: must have an API token"),
+        ("a=https://a.example.org", "hunter2", "SIBLING_TOKENS: must be entries name=value"),
+    ],
+)
+def test_siblings_without_a_good_token_are_refused_without_showing_it(
+    tmp_path, siblings, tokens, problem
+):
+    with pytest.raises(WrongVariable) as refused:
+        read(tmp_path, SIBLINGS=siblings, SIBLING_TOKENS=tokens)
+
+    assert problem in str(refused.value)
+    assert "hunter2" not in str(refused.value)
+
+
 def test_data_planes_are_urls_separated_by_commas_or_spaces(tmp_path):
     planes = read(tmp_path, DATA_PLANES="http://dp-1:8001/, https://dp-2 http://[::1]:8001")
 
@@ -190,6 +232,30 @@ def test_a_command_with_a_wrong_value_ends_with_one_line():
 
     assert done.returncode == 2
     assert done.stderr.strip().splitlines() == ["TIME_ZONE: there is no time zone 'Mars/Olympus'"]
+
+
+def test_cookies_of_consoles_that_have_siblings_differ_by_environment():
+    names = set()
+    for name in ("production", "staging", "운영 1"):
+        printed = subprocess.run(
+            [sys.executable, "-c", PRINT_COOKIES],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "DJANGO_SETTINGS_MODULE": "controlplane.settings",
+                "ENVIRONMENT_NAME": name,
+                "SIBLINGS": "other=https://other.example.org",
+                "SIBLING_TOKENS": "other=sg_other",
+            },
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+        )
+        names |= set(printed.stdout.split())
+
+    assert len(names) == 6
+    assert all(re.fullmatch(r"(sessionid|csrftoken)_[0-9a-f]{8}", cookie) for cookie in names)
 
 
 def test_one_login_for_all_steps_down_and_two_logins_do_not(tmp_path):

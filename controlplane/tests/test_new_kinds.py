@@ -23,6 +23,7 @@ from controlplane.core.page_registry import (
     REPORT_SECTIONS,
     AttentionItem,
     AttentionSource,
+    IsOwned,
     ReportSection,
 )
 from controlplane.core.palette.registry import PALETTE_COMMANDS, PaletteCommand
@@ -47,7 +48,9 @@ def _template() -> Iterator[None]:
 
 @pytest.fixture
 def _section() -> Iterator[None]:
-    def teapots(_start: datetime, _end: datetime, _now: datetime) -> ReportSection:
+    def teapots(
+        _start: datetime, _end: datetime, _now: datetime, _is_owned: IsOwned
+    ) -> ReportSection:
         return ReportSection("teapots", "Teapots", "3 teapots boiled.", "warn")
 
     with REPORT_SECTIONS.registered(RegisteredFunction(teapots, 1)):

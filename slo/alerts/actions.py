@@ -59,13 +59,17 @@ class PlannedAction:
 def start_escalations(alerts: Sequence[Alert], now: datetime) -> None:
     """Open an escalation for each critical or warning alert that is not acknowledged."""
     for severity in ESCALATED_SEVERITIES:
-        facts = {
-            notifications.alert_subject(one): notifications.alert_facts(one)
+        due = {
+            notifications.alert_subject(one): one
             for one in alerts
             if one.severity == severity and one.acknowledged_at is None
         }
         escalation.open_announced(
-            facts, event=notifications.ALERT_EVENT, severity=severity, now=now
+            {subject: notifications.alert_facts(one) for subject, one in due.items()},
+            resources={subject: one.resource for subject, one in due.items()},
+            event=notifications.ALERT_EVENT,
+            severity=severity,
+            now=now,
         )
 
 

@@ -7,6 +7,8 @@ import orjson
 from django.db import transaction
 from django.db.models import Q
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
@@ -127,6 +129,7 @@ def acknowledge_alert(*, alert_id: int, actor: Actor, now: datetime, comment: st
         raise NotFound(f"There is no alert {alert_id}.")
     if alert.resolved_at is not None:
         raise Conflict(f"Alert {alert_id} has resolved; there is nothing to acknowledge.")
+    authority.require(actor, Action.EXTEND, alert.resource)
     _acknowledge([alert], actor, now, comment)
     return alert
 
@@ -147,6 +150,8 @@ def acknowledge_alerts(
     alerts = list(Alert.objects.select_for_update().filter(pk__in=alert_ids).order_by("pk"))
     if missing := set(alert_ids) - {one.pk for one in alerts}:
         raise NotFound(f"There is no alert {min(missing)}.")
+    for resource in sorted({one.resource for one in alerts}):
+        authority.require(actor, Action.EXTEND, resource)
     waiting = [one for one in alerts if one.resolved_at is None and one.acknowledged_at is None]
     if not waiting:
         names = {one.acknowledged_by for one in alerts if one.acknowledged_by}

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
 from django.db.models import Count, F, Q
@@ -163,6 +164,7 @@ def _announce(
         event_key=f"{event}:{alert.pk}",
         severity=severity,
         subject=alert.thread or alert_subject(alert),
+        resource=alert.resource,
         facts=facts,
         now=now,
     )
@@ -170,23 +172,29 @@ def _announce(
 
 def _announce_summary(alerts: Sequence[Alert], event: str, now: datetime) -> None:
     worst_first = sorted(alerts, key=lambda one: (SEVERITY_ORDER.index(one.severity), one.pk))
-    shown = [
-        f"{one.subject_label} ({describe_rule_key(one.rule)})" for one in worst_first[:MAX_NAMED]
-    ]
-    more = len(alerts) - len(shown)
-    outbox.announce(
+    outbox.announce_together(
+        worst_first,
+        resource_of=attrgetter("resource"),
+        facts_of=_summary_facts,
         event=event,
         event_key=f"{event}:{min(one.pk for one in alerts)}:{timestamp(now)}",
         severity=worst_first[0].severity if event == ALERT_SUMMARY_EVENT else "info",
         subject=SUMMARY_THREAD,
-        facts={
-            "count": len(alerts),
-            "list": ", ".join(shown) + (f" and {more:,} more" if more else ""),
-            "first_said": worst_first[0].summary,
-            "path": ALERTS_PATH,
-        },
         now=now,
     )
+
+
+def _summary_facts(worst_first: Sequence[Alert]) -> dict[str, Any]:
+    shown = [
+        f"{one.subject_label} ({describe_rule_key(one.rule)})" for one in worst_first[:MAX_NAMED]
+    ]
+    more = len(worst_first) - len(shown)
+    return {
+        "count": len(worst_first),
+        "list": ", ".join(shown) + (f" and {more:,} more" if more else ""),
+        "first_said": worst_first[0].summary,
+        "path": ALERTS_PATH,
+    }
 
 
 def find_runbook(alert: Alert) -> str:

@@ -14,6 +14,7 @@ from controlplane.core.comments.api import CommentList
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
+from controlplane.core.team_filter import parse_team_filter
 from slo import comment_kinds
 from slo.alerts import lifecycle
 from slo.models import Alert
@@ -55,6 +56,9 @@ class AlertList(ListView[Alert]):
         if "q" in filters:
             text = filters["q"]
             rows = rows.filter(Q(rule__icontains=text) | Q(subject__icontains=text))
+        if "team" in filters:
+            team = parse_team_filter(actor_of(self.request), filters["team"])
+            rows = rows.filter(pk__in=Alert.objects.of_team(team).values("pk"))
         return rows
 
 

@@ -13,6 +13,7 @@ from controlplane.core.http.fields import (
     StrictIntegerField,
     Text,
 )
+from controlplane.core.team_filter import TEAM_HELP
 from slo.models import Alert
 from slo.models.alerts import SEVERITIES
 from slo.objectives import documents
@@ -122,6 +123,7 @@ class SloFilters(Filters):
     q = serializers.CharField(
         required=False, max_length=200, help_text="Text in name, service, owner or description."
     )
+    team = serializers.CharField(required=False, max_length=60, help_text=TEAM_HELP)
 
 
 class StatusFilters(Filters):
@@ -157,3 +159,4 @@ class AlertFilters(Filters):
     slo = serializers.CharField(required=False, max_length=120)
     service = serializers.CharField(required=False, max_length=60)
     q = serializers.CharField(required=False, max_length=200, help_text="Text in rule or subject.")
+    team = serializers.CharField(required=False, max_length=60, help_text=TEAM_HELP)

@@ -10,8 +10,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from controlplane.core import authority
 from controlplane.core.actors import Actor
-from controlplane.core.errors import DomainError
+from controlplane.core.authority import Teams
+from controlplane.core.errors import DomainError, Forbidden
 from controlplane.core.http.fields import EmptyBody, Text
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.views import ApiView, Done, mutation
@@ -147,23 +149,53 @@ class SliView(ApiView):
         all entries are refused.
         """
         entries = body["entries"]
-        if actor.services:
-            _check_services(actor, entries)
+        teams = authority.read_teams() if actor.type == "token" else None
+        if teams is not None and (teams or actor.services or actor.is_limited):
+            _check_services(actor, entries, teams)
         if isinstance(entries, Deltas):
             return Done(points.accept_batch(**entries._asdict(), actor=actor, now=now))
         return Done(points.accept_points(entries, now=now))
 
 
-def _check_services(actor: Actor, entries: Deltas | list[Point]) -> None:
-    """Raise :class:`Forbidden` if a token limited to services pushes entries of another service.
+def _check_services(actor: Actor, entries: Deltas | list[Point], teams: Teams) -> None:
+    """Raise :class:`Forbidden` if a token pushes entries of a service that it may not act for.
 
     An entry belongs to the service of its SLO or histogram, and to the service in its source if
-    that is `service/instance`. Such a token can't push to an SLO without a service.
+    that is `service/instance`. A token limited to services can't push to an SLO without a service,
+    and one that doesn't name the service can't push for what the teams of others own, nor for what
+    the token's limits exclude.
     """
     points_or_deltas = entries.deltas if isinstance(entries, Deltas) else entries
-    services = {one.source.partition("/")[0] for one in points_or_deltas if "/" in one.source}
-    services |= {one.service for one in points_or_deltas if isinstance(one, Point) and one.service}
-    for service in sorted(services):
+    measured = {one.service for one in points_or_deltas if isinstance(one, Point) and one.service}
+    sources = {one.source.partition("/")[0] for one in points_or_deltas if "/" in one.source}
+    for service in sorted(measured | sources):
         actor.require_service(service)
+        resource = f"service:{service}"
+        _check_owner(actor, teams, resource, service)
+        if service in measured:
+            _check_limits(actor, teams, service, resource)
     for slo, service in points.find_services({one.slo for one in points_or_deltas}).items():
         actor.require_service(service, f"the SLO {slo} of {service or 'no service'}")
+        resources = [f"slo:{slo}", *([f"service:{service}"] if service else [])]
+        owned = next((one for one in resources if teams.owner_of(one)), resources[0])
+        _check_owner(actor, teams, owned, service)
+        _check_limits(actor, teams, service, *resources)
+
+
+def _check_owner(actor: Actor, teams: Teams, resource: str, service: str) -> None:
+    """Raise :class:`Forbidden` if another team owns a resource of a service."""
+    if service in actor.services:
+        return
+    if (owner := teams.find_foreign_owner(actor, resource)) is not None:
+        raise Forbidden(
+            f"{owner.name} owns {resource}. Use a token of this team, or one that names the"
+            " service among its services.",
+            owner=owner.slug,
+        )
+
+
+def _check_limits(actor: Actor, teams: Teams, service: str, *resources: str) -> None:
+    """Raise :class:`Forbidden` if the token's limits exclude all of these resources."""
+    limits = [teams.find_limit(actor, one) for one in resources]
+    if service not in actor.services and all(limits):
+        raise Forbidden(limits[0], resource=resources[0])

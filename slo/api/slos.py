@@ -9,9 +9,11 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from controlplane.core import team_filter
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, ColumnListView, Done, ListView, mutation
 from slo.api import resources
 from slo.arithmetic.minutes import end_of
@@ -20,7 +22,7 @@ from slo.backtests.replay import limit_backtests
 from slo.evaluation.evaluator import load_status
 from slo.models import Exclusion, Slo
 from slo.objectives import exclusions, services
-from slo.objectives.permissions import require_admin
+from slo.objectives.permissions import require_edit
 
 from .bodies import (
     BacktestBody,
@@ -58,6 +60,7 @@ class SloList(ColumnListView[Slo]):
     filters = SloFilters
     ordering = "name"
     columns = resources.COLUMNS
+    uncached_filters = frozenset({team_filter.PARAMETER})
     read_scope = READ
     write_scope = WRITE
 
@@ -74,6 +77,9 @@ class SloList(ColumnListView[Slo]):
             columns = ("name", "service", "owner", "description")
             matches = ((f"{column}__icontains", filters["q"]) for column in columns)
             rows = rows.filter(Q(*matches, _connector=Q.OR))
+        if "team" in filters:
+            team = team_filter.parse_team_filter(actor_of(self.request), filters["team"])
+            rows = rows.filter(pk__in=Slo.objects.present().of_team(team).values("pk"))
         return rows
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:
@@ -84,7 +90,7 @@ class SloList(ColumnListView[Slo]):
     def post(self, *, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
         """Create an SLO. It is evaluated from the next minute on."""
         name = body.pop("name")
-        require_admin(actor)
+        require_edit(actor, name)
         services.require_new(name)
         return _write(name, body, actor, now)
 

@@ -5,6 +5,10 @@ import re
 _DEPENDENCY = re.compile("([a-z0-9-]+)->([a-z0-9-]+)", re.ASCII)
 
 
+def is_dependency(subject: str) -> bool:
+    return _DEPENDENCY.fullmatch(subject) is not None
+
+
 def format_subject(subject: str) -> str:
     """Return `core → oracle` for a dependency's name `core->oracle`; others are unchanged."""
     found = _DEPENDENCY.fullmatch(subject)

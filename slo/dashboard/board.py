@@ -1,7 +1,7 @@
 """The board of SLOs: filters, counts, and rows with sparklines, the worst SLOs first."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import Any
@@ -9,9 +9,11 @@ from typing import Any
 from django.db.models import Case, Count, IntegerField, Max, Q, Value, When
 from django.db.models.functions import Lower
 
+from controlplane.core.authority import TeamFilter
 from controlplane.core.durations import format_readable
 from controlplane.core.favorites.services import rank_favorites
 from controlplane.core.freshness import Freshness, assess_freshness
+from controlplane.core.team_filter import ALL_TEAMS
 from slo.arithmetic.evaluate import burn_rate
 from slo.arithmetic.minutes import EVALUATION_CADENCE, end_of, last_ended
 from slo.arithmetic.windows import min_covered
@@ -84,10 +86,12 @@ class SloBoardFilters:
     q: str = ""
     page: int = 1
     favorites: Collection[str] | None = None
+    team: TeamFilter = ALL_TEAMS
 
     @property
     def narrowed(self) -> bool:
-        return bool(self.state or self.service or self.q or self.favorites is not None)
+        is_filtered = bool(self.state or self.service or self.q or self.favorites is not None)
+        return is_filtered or not self.team.is_all
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,9 @@ def slo_condition(status: SloStatus | None) -> str:
     return UNKNOWN if status.state == "unknown" else OK
 
 
-def parse_filters(query: Any, favorites: Collection[str] | None = None) -> SloBoardFilters:
+def parse_filters(
+    query: Any, favorites: Collection[str] | None = None, team: TeamFilter = ALL_TEAMS
+) -> SloBoardFilters:
     """Return the filters of a URL's query, and by name; invalid values are ignored."""
     state, page = query.get("state", ""), query.get("page", "")
     return SloBoardFilters(
@@ -190,6 +196,7 @@ def parse_filters(query: Any, favorites: Collection[str] | None = None) -> SloBo
         q=query.get("q", "").replace("\x00", "").strip().lower()[:200],
         page=int(page) if page.isascii() and page.isdigit() and 0 < int(page) < 10_000 else 1,
         favorites=favorites,
+        team=team,
     )
 
 
@@ -219,6 +226,14 @@ def load_page(
         for slo in found[:PAGE_SIZE]
     ]
     return shown, len(found) > PAGE_SIZE
+
+
+def count_hidden(filters: SloBoardFilters) -> int:
+    """Return the number of SLOs that only the filter by team leaves out."""
+    if filters.team.is_all:
+        return 0
+    every = _filter_slos(replace(filters, team=ALL_TEAMS))
+    return every.count() - _filter_slos(filters).count()
 
 
 def assess_status(status: SloStatus | None, now: datetime) -> Freshness:
@@ -277,7 +292,7 @@ def _filter_slos(filters: SloBoardFilters) -> SloQuerySet:
             | Q(service__contains=filters.q)
             | Q(lower_owner__contains=filters.q)
         )
-    return rows
+    return rows.of_team(filters.team)
 
 
 def _sparkline_edges(last: int) -> range:

@@ -1,16 +1,22 @@
 """Events reported by client libraries, and their addition to the minute counters by a task."""
 
+from collections.abc import Mapping, Set
 from datetime import datetime, timedelta
 
+import structlog
 from django.db import transaction
 
 from controlplane.accounts.models.tokens import Token
+from controlplane.core import authority
+from controlplane.core.authority import Teams
 from controlplane.core.instances.exports import load_counted_slos
 from controlplane.core.sql import fetch_all
 from slo.arithmetic.boots import PRESENCE_BOOT
 
 from . import points, recorder
 from .samples import CountedEvents, SampleBatch
+
+log = structlog.get_logger(__name__)
 
 BATCH_SIZE = 5000
 SOURCE = "(reports)"
@@ -63,16 +69,48 @@ def record_presence(now: datetime) -> int:
     return len(batch.by_source)
 
 
+def _find_foreign(pairs: Set[tuple[str, str]]) -> Set[tuple[str, str]]:
+    """Return the pairs of an SLO and a reporting service whose counts must be dropped.
+
+    An SLO that a team owns, or whose service it owns, takes counts of this service, and of those
+    of its owner and of the teams above and below it.
+    """
+    teams = authority.read_teams()
+    if not teams:
+        return frozenset()
+    services = points.find_services({slo for slo, _ in pairs})
+    foreign = {
+        (slo, reporter)
+        for slo, reporter in pairs
+        if reporter != services.get(slo) and not _is_related(teams, slo, services, reporter)
+    }
+    for slo, reporter in sorted(foreign):
+        log.info("slo.foreign_counts_dropped", slo=slo, service=reporter)
+    return foreign
+
+
+def _is_related(teams: Teams, slo: str, services: Mapping[str, str], reporter: str) -> bool:
+    service = services.get(slo)
+    owners = teams.chain_of(f"slo:{slo}") or (
+        teams.chain_of(f"service:{service}") if service else ()
+    )
+    theirs = teams.chain_of(f"service:{reporter}")
+    return not owners or (bool(theirs) and (theirs[0] in owners or owners[0] in theirs))
+
+
 @transaction.atomic
 def _add_batch(now: datetime) -> int:
     rows = fetch_all(_DELETE_BATCH, [BATCH_SIZE])
     if not rows:
         return 0
     known = points.load_targets({row[0] for row in rows})
+    foreign = _find_foreign({(row[0], row[1].partition("/")[0]) for row in rows})
     counted = [
-        CountedEvents(target.sli, *counts)
-        for slo, *counts in rows
-        if (target := known.get(slo)) and not target.is_polled
+        CountedEvents(target.sli, instance, *counts)
+        for slo, instance, *counts in rows
+        if (target := known.get(slo))
+        and not target.is_polled
+        and (slo, instance.partition("/")[0]) not in foreign
     ]
     recorder.record_samples(SampleBatch(), counted=counted, now=now, is_noted=True)
     return len(rows)

@@ -6,11 +6,14 @@ from typing import Any, ClassVar
 
 from django.db import models
 from django.db.models import Case, Count, IntegerField, Q, Value, When
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Concat
 
-from slo.arithmetic.subjects import format_subject
+from controlplane.core.authority import TeamFilter
+from controlplane.core.ownership import kind_of
+from controlplane.core.scopes import SCOPES
+from slo.arithmetic.subjects import format_subject, is_dependency
 
-from .objective import MAX_NAME_LENGTH, Slo
+from .objective import MAX_NAME_LENGTH, Slo, slo_resource
 
 SEVERITIES = ("critical", "warning", "info")
 WORST_FIRST = Case(
@@ -79,6 +82,21 @@ class AlertQuerySet(models.QuerySet["Alert"]):
         return self.annotate(
             group_id=Coalesce("group", "id", output_field=models.BigIntegerField())
         )
+
+    def of_team(self, team: TeamFilter) -> "AlertQuerySet":
+        """Select the alerts that the filter selects, by what they are about."""
+        if team.is_all:
+            return self
+        about = Concat("kind", Value(" "), "subject", Value(" "), "service")
+        found = self.order_by().annotate(about=about)
+        owned = [
+            text
+            for text, kind, subject, service in found.values_list(
+                "about", "kind", "subject", "service"
+            ).distinct()
+            if team.includes(Alert(kind=kind, subject=subject, service=service).resource)
+        ]
+        return self.filter(pk__in=found.filter(about__in=owned).values("pk"))
 
     def count_open(self) -> OpenAlertCounts:
         """Count the open alerts, acknowledged ones included, as the list of alerts shows them."""
@@ -167,6 +185,17 @@ class Alert(models.Model):
     @property
     def subject_label(self) -> str:
         return format_subject(self.subject)
+
+    @property
+    def resource(self) -> str:
+        """The SLO, dependency, switch or service that the alert is about; "" if none of these."""
+        if self.kind == self.Kind.BURN:
+            return slo_resource(self.subject)
+        if is_dependency(self.subject):
+            return f"dependency:{self.subject}"
+        if kind_of(self.subject) in SCOPES:
+            return self.subject
+        return f"service:{self.service}" if self.service else ""
 
     @property
     def last_fired_at(self) -> datetime:

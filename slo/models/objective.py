@@ -5,6 +5,8 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import F, Q
 
+from controlplane.core.authority import TeamFilter
+
 MAX_NAME_LENGTH = 120
 PUSH, PROMETHEUS = "push", "prometheus"
 """Types of `Slo.source`."""
@@ -12,9 +14,21 @@ TRIP, HOLD_RAMPS = "trip", "hold_ramps"
 """Values of `do` of an action in `Slo.actions`."""
 
 
+def slo_resource(name: str) -> str:
+    """Return an SLO as a resource that a team can own, and the target of its audit rows."""
+    return f"slo:{name}"
+
+
 class SloQuerySet(models.QuerySet["Slo"]):
     def present(self) -> "SloQuerySet":
         return self.filter(removed_at__isnull=True)
+
+    def of_team(self, team: TeamFilter) -> "SloQuerySet":
+        """Select the SLOs that the filter selects."""
+        if team.is_all:
+            return self
+        rows = self.order_by().values_list("pk", "name")
+        return self.filter(pk__in=[pk for pk, name in rows if team.includes(slo_resource(name))])
 
 
 class Slo(models.Model):
@@ -69,6 +83,10 @@ class Slo(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def resource(self) -> str:
+        return slo_resource(self.name)
 
 
 class SloStatus(models.Model):

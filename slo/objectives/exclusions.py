@@ -6,7 +6,8 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core import durations
+from controlplane.core import authority, durations
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
@@ -15,6 +16,7 @@ from controlplane.core.reasons import find_text_problems
 from slo.arithmetic.minutes import due_minute, end_of, last_ended, minute_of
 from slo.evaluation.evaluator import load_status
 from slo.models import Exclusion, Slo
+from slo.models.objective import slo_resource
 
 from . import services
 from .permissions import SCOPE
@@ -44,8 +46,10 @@ def add_exclusion(
     Raise :class:`Forbidden`, :class:`NotFound`, :class:`InvalidInput` or :class:`Conflict`.
     """
     actor.require(SCOPE)
+    authority.require(actor, Action.OVERRIDE, slo_resource(name))
     starts_at, ends_at = _extend_to_minutes(starts_at, ends_at, reason, now)
     with transaction.atomic():
+        authority.require(actor, Action.OVERRIDE, slo_resource(name))
         slo = services.find_slo(name, lock=True)
         if Exclusion.objects.filter(slo=slo, removed_at__isnull=True).count() >= MAX_EXCLUSIONS:
             raise Conflict(f"There are already {MAX_EXCLUSIONS} exclusions. Remove some first.")
@@ -72,6 +76,7 @@ def remove_exclusion(
     if reason and (problems := find_text_problems(reason, called="reason", advice=REMOVAL_ADVICE)):
         raise InvalidInput({"reason": problems})
     with transaction.atomic():
+        authority.require(actor, Action.OVERRIDE, slo_resource(name))
         slo = services.find_slo(name, lock=True)
         rows = slo.exclusions.select_for_update().filter(pk=exclusion_id)
         exclusion = rows.filter(removed_at__isnull=True).first()

@@ -12,10 +12,10 @@ from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.live.change_notices import notify_changed
 from slo.counters import reader
 from slo.models import Series, Sli, Slo
-from slo.models.objective import PROMETHEUS
+from slo.models.objective import PROMETHEUS, slo_resource
 
 from . import documents, names
-from .permissions import require_admin
+from .permissions import require_edit
 
 MAX_SLOS = 20_000
 MAX_SLICE_SLOS = 100
@@ -39,9 +39,10 @@ def put_slo(
 
     The SLO is new if its `created_at` is `now`.
     """
-    require_admin(actor)
+    require_edit(actor, name)
     document = documents.validate(name, fields)
     with transaction.atomic():
+        require_edit(actor, name)
         slo, row = write_slo(name, document, now, version=version)
         if row is not None:
             audit.record(**row, reason=reason.strip(), actor=actor, now=now)
@@ -89,8 +90,8 @@ def remove_slo(*, name: str, reason: str = "", actor: Actor, now: datetime) -> S
 
     A new SLO of this name starts without history. Raise :class:`Forbidden` or :class:`NotFound`.
     """
-    require_admin(actor)
     with transaction.atomic():
+        require_edit(actor, name)
         slo = find_slo(name, lock=True)
         audit_row = mark_removed(slo, now)
         audit.record(**audit_row, reason=reason.strip(), actor=actor, now=now)
@@ -142,7 +143,7 @@ def require_capacity(more: int, more_with_minutes: int) -> None:
 
 def audit_target(name: str) -> str:
     """Return `slo:<name>`, which identifies an SLO in audit rows and message threads."""
-    return f"slo:{name}"
+    return slo_resource(name)
 
 
 def _create(name: str, document: Mapping[str, Any], now: datetime) -> Slo:

@@ -12,7 +12,7 @@ from controlplane.core.configuration import files
 from controlplane.core.errors import InvalidInput
 
 from . import services, spec_files
-from .permissions import require_admin
+from .permissions import SCOPE, require_edit
 
 REASON = "Import of SLO documents"
 CREATED, CHANGED, SAME = "created", "changed", "same"
@@ -27,11 +27,13 @@ def import_slos(
     is the Prometheus URL for documents that name none. Raise :class:`Forbidden`,
     :class:`InvalidInput` naming document and field, or :class:`Conflict`.
     """
-    require_admin(actor)
+    if not actor.is_person:
+        actor.require(SCOPE)
     found = spec_files.parse_documents(raw, server=server)
     outcomes, rows = {}, []
     with transaction.atomic():
         for name in sorted(found.slos):
+            require_edit(actor, name)
             _, row = services.write_slo(name, found.slos[name], now)
             outcomes[name] = SAME if row is None else row["action"].partition(".")[2]
             rows += [row] if row else []

@@ -12,9 +12,11 @@ from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from django.views.decorators.http import require_GET, require_http_methods
 
-from controlplane.core import durations
+from controlplane.core import authority, durations
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import change_feed
+from controlplane.core.authority import TeamFilter
 from controlplane.core.change_views import handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
@@ -22,6 +24,7 @@ from controlplane.core.gates.models import Hold
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from controlplane.core.runbooks import markdown
+from controlplane.core.team_filter import build_filter_context, read_team_filter
 from controlplane.notify.delivery import statements
 from controlplane.notify.escalation import forecast
 from slo.alerts import groups, lifecycle, notifications
@@ -65,8 +68,14 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
     rows = _filter_alerts(state, severity, slo, q)
     if group:
         rows = rows.filter(Q(group=group) | Q(pk=group))
+    teams = authority.read_teams()
+    team_filter = read_team_filter(request, teams)
+    rows, hidden = _select_by_team(rows, team_filter)
     page = Paginator(_list_groups(rows, state), PAGE_SIZE).get_page(request.GET.get("page"))
     context = {
+        **build_filter_context(team_filter, hidden.count()),
+        "critical_hidden": hidden.filter(severity="critical", resolved_at=None).count(),
+        "teams": teams,
         "now": now,
         "page": page,
         "groups": _load_members(rows, [group_id for (group_id,) in page.object_list]),
@@ -76,7 +85,7 @@ def alerts_page(request: PersonRequest) -> HttpResponse:
         "q": q,
         "slo_name": slo,
         "group": group,
-        "narrowed": bool(q or slo or group) or severity in SEVERITIES,
+        "narrowed": bool(q or slo or group or team_filter.wanted) or severity in SEVERITIES,
         "open": Alert.objects.count_open(),
     }
     return responses.render_live(request, "alerts", context)
@@ -99,6 +108,8 @@ def alert_page(request: PersonRequest, alert_id: int) -> HttpResponse:
     context = {
         "now": now,
         "alert": alert,
+        "team": authority.read_teams().owner_of(alert.resource),
+        "may_acknowledge": authority.decide(actor_of(request), Action.EXTEND, alert.resource),
         "escalation": latest,
         "group_waiting": Alert.objects.filter(
             group=alert.group, resolved_at__isnull=True, acknowledged_at__isnull=True
@@ -174,6 +185,8 @@ def _acknowledge(
     carry_out: Callable[[Actor, datetime, str], str],
     back: str,
 ) -> HttpResponse:
+    for resource in sorted({one.resource for one in alerts}):
+        authority.require(actor_of(request), Action.EXTEND, resource)
     form = OptionalReasonForm(submitted_data(request))
     return handle_change(
         request,
@@ -240,6 +253,17 @@ def _filter_alerts(state: str, severity: str, slo: str, q: str) -> AlertQuerySet
         matches = Q(subject__icontains=name) | Q(rule__icontains=q) | Q(summary__icontains=q)
         rows = rows.filter(matches | Q(service__contains=q))
     return rows
+
+
+def _select_by_team(
+    rows: AlertQuerySet, team_filter: TeamFilter
+) -> tuple[AlertQuerySet, AlertQuerySet]:
+    """Return the alerts in groups with one that the filter selects, and the other alerts."""
+    if team_filter.is_all:
+        return rows, rows.none()
+    group_ids = rows.order_by().of_team(team_filter).with_group().values("group_id")
+    selected = Q(pk__in=rows.order_by().with_group().filter(group_id__in=group_ids).values("pk"))
+    return rows.filter(selected), rows.exclude(selected)
 
 
 def _list_groups(rows: AlertQuerySet, state: str) -> QuerySet[Any, Any]:

@@ -4,16 +4,19 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET
 
+from controlplane.core import authority
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
 from controlplane.core.favorites import services as favorites
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
+from controlplane.core.team_filter import build_filter_context, read_team_filter
 from slo.dashboard import board
 from slo.favorite_kinds import KIND
 
 from . import responses
 
-FILTERS = ("state", "service", "q", favorites.FILTER)
+FILTERS = ("state", "service", "q", "team", favorites.FILTER)
 
 
 @signed_in
@@ -21,11 +24,16 @@ FILTERS = ("state", "service", "q", favorites.FILTER)
 def slos_page(request: PersonRequest) -> HttpResponse:
     now = db_now()
     chosen = favorites.read_filter(request, KIND)
-    filters = board.parse_filters(request.GET, chosen)
+    teams = authority.read_teams()
+    team_filter = read_team_filter(request, teams)
+    filters = board.parse_filters(request.GET, chosen, team_filter)
     starred = favorites.load_viewer_keys(request).get(KIND, ())
     rows, has_more = board.load_page(filters, starred, now)
     counts, services = board.count_slos(), board.list_services()
     context = {
+        **build_filter_context(team_filter, board.count_hidden(filters)),
+        "teams": teams,
+        "may_create": authority.may_create(actor_of(request), "slo"),
         "now": now,
         "filters": filters,
         "favorites": chosen,

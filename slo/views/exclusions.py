@@ -10,6 +10,8 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
@@ -19,6 +21,7 @@ from controlplane.core.reasons import MAX_CHARACTERS
 from slo.arithmetic.minutes import due_minute, last_ended, minute_of
 from slo.evaluation import budgets
 from slo.models import Exclusion, Slo
+from slo.models.objective import slo_resource
 from slo.objectives import exclusions, services
 from slo.objectives.permissions import SCOPE
 from slo.templatetags.alerts import share
@@ -40,6 +43,7 @@ class ExclusionForm(ServiceForm):
 @require_http_methods(["GET", "POST"])
 def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
     """Show the form to exclude a time span, or save the exclusion; show only a preview to htmx."""
+    authority.require(actor_of(request), Action.OVERRIDE, slo_resource(name))
     slo = services.find_slo(name)
     initial = {key: _local_moment(request.GET.get(key, "")) for key in ("starts_at", "ends_at")}
     form = ExclusionForm(submitted_data(request), initial=initial)
@@ -73,6 +77,7 @@ def exclude_page(request: PersonRequest, name: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_exclusion_page(request: PersonRequest, name: str, exclusion_id: int) -> HttpResponse:
+    authority.require(actor_of(request), Action.OVERRIDE, slo_resource(name))
     slo = services.find_slo(name)
     exclusion = get_object_or_404(Exclusion, slo=slo, pk=exclusion_id)
     form = OptionalReasonForm(submitted_data(request))

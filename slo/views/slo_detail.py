@@ -10,13 +10,15 @@ from django.http import Http404, HttpResponse, JsonResponse
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from controlplane.core import durations
+from controlplane.core import authority, durations
+from controlplane.core.actions import Action
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.differences import AuditChange, compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
 from controlplane.core.freshness import Freshness, assess_freshness
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from slo.arithmetic.evaluate import UNKNOWN, format_burn_rate
 from slo.arithmetic.minutes import (
@@ -55,11 +57,14 @@ NEVER_PUSHED = "No events yet: push points to /api/v1/sli/, or report them with 
 @signed_in
 @require_GET
 def slo_page(request: PersonRequest, name: str) -> HttpResponse:
-    now = db_now()
+    now, actor = db_now(), actor_of(request)
     slo = find_slo(name)
     current = _current_context(slo, now)
     context = {
         **current,
+        "team": authority.read_teams().owner_of(slo.resource),
+        "may_edit": authority.decide(actor, Action.EDIT, slo.resource),
+        "may_exclude": authority.decide(actor, Action.OVERRIDE, slo.resource),
         "samples": samples.find_sample_names("SLO", {slo.name: slo.changed_at}),
         **_history_context(request, slo),
         **_changes_context(slo, current["open_alerts"], now),

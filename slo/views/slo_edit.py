@@ -23,7 +23,7 @@ from slo.backtests import trials
 from slo.backtests.replay import limit_backtests
 from slo.models import Slo
 from slo.objectives import documents, rules, services
-from slo.objectives.permissions import SCOPE, require_admin
+from slo.objectives.permissions import SCOPE, require_edit
 
 from . import drafts, responses
 from .drafts import Draft
@@ -55,7 +55,7 @@ USUAL_SPAN = "7d"
 @signed_in
 @require_http_methods(["GET", "POST"])
 def create_page(request: PersonRequest) -> HttpResponse:
-    require_admin(actor_of(request))
+    require_edit(actor_of(request), request.POST.get("name", ""))
     service = request.GET.get("service", "")
     service = service if documents.is_valid_service(service) else ""
     return _handle_form(request, None, Draft.from_document({**EMPTY, "service": service}))
@@ -64,7 +64,7 @@ def create_page(request: PersonRequest) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def edit_page(request: PersonRequest, name: str) -> HttpResponse:
-    require_admin(actor_of(request))
+    require_edit(actor_of(request), name)
     slo = services.find_slo(name)
     return _handle_form(request, slo, Draft.from_slo(slo))
 
@@ -72,7 +72,7 @@ def edit_page(request: PersonRequest, name: str) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "POST"])
 def remove_page(request: PersonRequest, name: str) -> HttpResponse:
-    require_admin(actor_of(request))
+    require_edit(actor_of(request), name)
     slo = services.find_slo(name)
     form = OptionalReasonForm(submitted_data(request))
 

@@ -168,7 +168,8 @@ function handleSignedOut(typed = hasTypedInput()) {
 
 // A sign-in in another tab changes the CSRF token; the cookie has the current one.
 function currentToken() {
-  return document.cookie.match(/(?:^|; )csrftoken=([^;]+)/)?.[1];
+  const prefix = `${document.documentElement.dataset.csrfCookie}=`;
+  return document.cookie.split("; ").find((text) => text.startsWith(prefix))?.slice(prefix.length);
 }
 
 document.addEventListener("htmx:configRequest", (event) => {
@@ -243,6 +244,13 @@ document.addEventListener(
   },
   true,
 );
+
+// A refusal is shown in the dialog: it says who may do it, and offers to ask.
+document.addEventListener("htmx:beforeSwap", (/** @type {any} */ event) => {
+  if (event.detail.target !== dialogBody || event.detail.xhr.status !== 403) return;
+  event.detail.shouldSwap = true;
+  event.detail.isError = false;
+});
 
 for (const failure of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) {
   document.addEventListener(failure, (/** @type {any} */ event) => {

@@ -3,8 +3,9 @@
 from rest_framework import serializers
 
 from controlplane.core.http.fields import EmptyBody, Filters, Moment, Text
+from controlplane.core.team_filter import TEAM_HELP
 from switches.models import OnExpiry, SwitchState
-from switches.rules.break_glass import TWO_PERSON
+from switches.rules.break_glass import OWNERSHIP, TWO_PERSON
 from switches.scopes import SCOPES
 from switches.services.release import MODES
 
@@ -52,7 +53,11 @@ class ReleaseBody(EmptyBody):
     break_glass = serializers.DictField(
         required=False,
         help_text='`{"rule", "reason"}`: the safety rules that a signed-in approver overrides '
-        f"to release immediately: a name, `{TWO_PERSON}`, or a list.",
+        f"to release immediately: a name, `{TWO_PERSON}`, `{OWNERSHIP}`, or a list.",
+    )
+    ask = serializers.BooleanField(
+        required=False,
+        help_text="Request the owner's approval instead, also of a release that you may not make.",
     )
 
 
@@ -73,6 +78,7 @@ class SwitchFilters(Filters):
     q = serializers.CharField(
         required=False, max_length=200, help_text="Text in the id, owner or description."
     )
+    team = serializers.CharField(required=False, max_length=60, help_text=TEAM_HELP)
 
 
 class CallFilters(Filters):

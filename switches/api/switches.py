@@ -10,10 +10,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
+from controlplane.core import team_filter
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.comments.api import CommentList
 from controlplane.core.errors import InvalidInput, NotFound
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView, ColumnListView, Done, ListView, mutation
 from controlplane.core.instances.check_series import HOUR_SECONDS, MINUTE_SECONDS
 from controlplane.core.instances.models import CheckCount
@@ -49,6 +51,7 @@ class SwitchList(ColumnListView[Switch]):
     filters = SwitchFilters
     ordering = "id"
     columns = COLUMNS
+    uncached_filters = frozenset({team_filter.PARAMETER})
     read_scope = "switches:read"
 
     def apply_filters(self, rows: QuerySet[Switch], filters: dict[str, Any]) -> QuerySet[Switch]:
@@ -63,6 +66,9 @@ class SwitchList(ColumnListView[Switch]):
         if "q" in filters:
             searched = ("id__icontains", "owner__icontains", "description__icontains")
             rows = rows.filter(Q(**dict.fromkeys(searched, filters["q"]), _connector=Q.OR))
+        if "team" in filters:
+            team = team_filter.parse_team_filter(actor_of(self.request), filters["team"])
+            rows, _ = rows.split_by_team(team)
         return rows
 
     def present(self, rows: Sequence[tuple[Any, ...]]) -> list[dict[str, Any]]:

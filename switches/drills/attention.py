@@ -35,6 +35,7 @@ def list_failed_drills(_now: datetime, found: Sequence[Drill]) -> list[Attention
             path=f"/drills/#drill-{drill.pk}",
             since=drill.job.finished_at or drill.job.created_at,
             actions=(_open_drills(f"/drills/#drill-{drill.pk}"),),
+            resource=drill.switch_id,
         )
         for drill in found
     ]

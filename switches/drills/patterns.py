@@ -54,6 +54,11 @@ def read_pattern(text: str) -> str:
     return pattern
 
 
+def resource_of(pattern: str) -> str:
+    """Return the service whose instances a pattern marks, as a resource: `service:core`."""
+    return f"service:{pattern.partition('/')[0]}"
+
+
 def _is_part(text: str) -> bool:
     """Return True for a valid part of a pattern: 1 to 120 printable characters, no space or slash.
 

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from django.db.models import F, Q
 
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportSection
+from controlplane.core.team_filter import keep_owned
 from switches.episodes import live_drills
 from switches.report.section_rows import (
     build_section,
@@ -18,8 +19,10 @@ from . import queries
 
 
 @REPORT_SECTIONS.add(65)
-def not_rehearsed_section(_start: datetime, _end: datetime, now: datetime) -> ReportSection:
-    found = queries.find_unproven(now)
+def not_rehearsed_section(
+    _start: datetime, _end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
+    found = keep_owned(queries.find_unproven(now), "pk", is_owned)
     rows, counts = read_first_rows(
         found.order_by(F("last_proven_at").asc(nulls_first=True), "pk"),
         never=Q(last_proven_at__isnull=True),

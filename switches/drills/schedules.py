@@ -67,6 +67,7 @@ def _record_missed(switch: Switch, row: DrillSchedule, why: str, now: datetime) 
         scope=switch.scope,
         severity="warning",
         subject=f"drills:{switch.pk}",
+        resource=switch.pk,
         facts=transitions.message_facts(
             switch, reason=row.reason, by=row.created_by, said=why, next_at=next_at
         ),

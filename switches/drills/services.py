@@ -6,7 +6,8 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core import durations, reasons
+from controlplane.core import authority, durations, reasons
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
@@ -45,6 +46,7 @@ def begin_drill(
     actor.require("switches:write")
     check_drillable(scope, key, mode, reason)
     with transaction.atomic():
+        authority.require(actor, Action.ENGAGE, identify(scope, key))
         publication.lock()
         return create_drill(scope, key, mode, reason.strip(), actor, now)
 
@@ -54,6 +56,9 @@ def begin_and_schedule(
 ) -> Drill:
     """Start a drill and, if `every` is given, schedule it, in one transaction."""
     with transaction.atomic():
+        if every is not None:  # Before the audit lock, which starting the drill takes.
+            authority.require(actor, Action.EDIT, identify(scope, key))
+            publication.lock()
         arguments = {"scope": scope, "key": key, "mode": mode, "reason": reason}
         drill = begin_drill(**arguments, actor=actor, now=now)
         if every is not None:
@@ -134,6 +139,7 @@ def mark_instances(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillM
     """Mark instances for drills; return the mark, and True if it is new."""
     require_approver(actor)
     parsed = patterns.read_pattern(pattern)
+    authority.require_in_limits(actor, patterns.resource_of(parsed))
     with transaction.atomic():
         head = publication.lock()
         row, new = DrillMark.objects.get_or_create(
@@ -146,6 +152,7 @@ def mark_instances(*, pattern: str, actor: Actor, now: datetime) -> tuple[DrillM
 
 def remove_mark(*, pattern: str, actor: Actor, now: datetime) -> None:
     require_approver(actor)
+    authority.require_in_limits(actor, patterns.resource_of(pattern.strip()))
     with transaction.atomic():
         head = publication.lock()
         deleted, _ = DrillMark.objects.filter(pattern=pattern.strip().replace("\x00", "")).delete()
@@ -181,6 +188,7 @@ def schedule_drill(
     check_drillable(scope, key, mode, reason)
     days = parse_days(every)
     with transaction.atomic():
+        authority.require(actor, Action.EDIT, identify(scope, key))
         publication.lock()
         switch = register_and_lock(scope, key, now=now)
         row, _ = DrillSchedule.objects.update_or_create(
@@ -203,6 +211,7 @@ def remove_schedule(*, scope: str, key: str, actor: Actor, now: datetime) -> Non
     actor.require("switches:write")
     switch_id = identify(scope, key)
     with transaction.atomic():
+        authority.require(actor, Action.EDIT, switch_id)
         publication.lock()
         lock_switch(scope, key)
         row = DrillSchedule.objects.filter(switch_id=switch_id).first()

@@ -117,6 +117,7 @@ def end_drill(locked: LockedDrill, job: Job, *, passed: bool, actor: Actor, now:
         scope=switch.scope,
         severity="info" if passed else "warning",
         subject=f"drill:{drill.pk}",
+        resource=switch.pk,
         facts=message_facts(
             switch,
             reason=job.reason,
@@ -135,6 +136,7 @@ def request_order(switch: Switch, drill: Drill, reason: str, actor: Actor, now: 
         event_key=f"drill:{drill.pk}:order",
         scope=switch.scope,
         subject=f"drill:{drill.pk}",
+        resource=switch.pk,
         facts=message_facts(
             switch, reason=reason, by=actor.label, said=HOW_TO_ORDER, drill=drill.pk
         ),

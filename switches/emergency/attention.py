@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from controlplane.core import durations
+from controlplane.core.actions import Action
 from controlplane.core.actors import label_of
 from controlplane.core.page_registry import AttentionAction, AttentionItem, attention_rows
 from controlplane.core.scopes import is_switch_id
@@ -66,6 +67,7 @@ def list_refused(_now: datetime, found: Sequence[Any]) -> list[AttentionItem]:
             due_at=order.blocks_until,
             actions=(_engage_action(order),) if is_switch_id(order.switch) else (),
             subjects=(f"emergency:{order.pk}",),
+            resource=order.switch,
         )
         for order in found
     ]
@@ -84,6 +86,7 @@ def list_withdrawn_late(_now: datetime, found: Sequence[EmergencyOrder]) -> list
             since=order.at,
             actions=(_release_action(order),),
             subjects=(f"emergency:{order.pk}",),
+            resource=order.switch,
         )
         for order in found
     ]
@@ -103,6 +106,7 @@ def list_waiting(now: datetime, found: Sequence[EmergencyOrder]) -> list[Attenti
             path=switch_path(order),
             since=order.received_at,
             subjects=(f"emergency:{order.pk}",),
+            resource=order.switch,
         )
         for order in found
     ]
@@ -121,9 +125,17 @@ def switch_path(order: EmergencyOrder) -> str:
 
 def _engage_action(order: EmergencyOrder) -> AttentionAction:
     query = urlencode({"key": order.switch, "reason": order.reason})
-    return AttentionAction("Engage…", f"/switches/engage/?{query}", "switches:write", "engaged")
+    path = f"/switches/engage/?{query}"
+    return AttentionAction("Engage…", path, "switches:write", "engaged", authority=Action.ENGAGE)
 
 
 def _release_action(order: EmergencyOrder) -> AttentionAction:
     path = f"{switch_path(order)}release/"
-    return AttentionAction("Release…", path, "switches:write", "released", needs_current=True)
+    return AttentionAction(
+        "Release…",
+        path,
+        "switches:write",
+        "released",
+        needs_current=True,
+        authority=Action.RELEASE,
+    )

@@ -74,6 +74,7 @@ def announce(event: str, row: EmergencyOrder, now: datetime, **facts: Any) -> No
         event_key=f"{event}:{row.pk}",
         scope=scope if is_known else "",
         subject=f"emergency:{row.order_id or row.pk}",
+        resource=row.switch,
         facts={
             "switch": row.switch,
             "action": row.action,

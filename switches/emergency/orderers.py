@@ -1,10 +1,13 @@
 """The people and tokens that give emergency orders, and their right at the time of an order."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 
 from controlplane.accounts.emergency_codes.services import SCOPE, record_use
 from controlplane.accounts.models import EmergencyCode, Token, User
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.roles import SCOPES_OF, Role
@@ -16,13 +19,20 @@ class OrderRefused(Exception):
     """Raised with the reason if an emergency order has no effect in the database."""
 
 
-def find_actor(order: Order) -> Actor:
+def find_actor(order: Order, action: Action = Action.ENGAGE) -> Actor:
     """Return the actor of an order; raise :class:`OrderRefused` without the right to give it.
 
-    The right at the time of the order counts. The actor has no role, so that a change of the
-    account since then does not prevent the audit row. The use of a person's code is recorded.
+    The right at the time of the order counts, but the present teams; `action` is what the order
+    does to the switch. The actor has no role, so that a change of the account since then does not
+    prevent the audit row. The use of a person's code is recorded.
     """
-    return _find_person(order) if order.by.type == "user" else _find_token(order)
+    giver = _find_person(order) if order.by.type == "user" else _find_token(order)
+    decision = authority.decide(giver, action, order.switch)
+    if not decision.is_allowed:
+        raise OrderRefused(decision.detail)
+    if giver.type == "user":
+        record_use(order.by.id, order.at)
+    return replace(giver, role=None)
 
 
 def _find_person(order: Order) -> Actor:
@@ -31,9 +41,8 @@ def _find_person(order: Order) -> Actor:
         raise OrderRefused(f"There is no person {order.by.name} with the id {order.by.id}.")
     if not EmergencyCode.objects.valid_at(order.at).filter(user=user).exists():
         raise OrderRefused(_describe_missing_code(user, order))
-    _require_role(user, order)
-    record_use(user.pk, order.at)
-    return Actor(type="user", name=user.username, user_id=user.pk)
+    role = _require_role(user, order)
+    return Actor(type="user", name=user.username, user_id=user.pk, role=role)
 
 
 def _describe_missing_code(user: User, order: Order) -> str:
@@ -47,7 +56,11 @@ def _describe_missing_code(user: User, order: Order) -> str:
 
 
 def _find_token(order: Order) -> Actor:
-    token = Token.objects.select_related("owner").filter(pk=order.by.id, name=order.by.name).first()
+    token = (
+        Token.objects.select_related("owner", "team")
+        .filter(pk=order.by.id, name=order.by.name)
+        .first()
+    )
     if token is None:
         raise OrderRefused(f"There is no token {order.by.name} with the id {order.by.id}.")
     if token.revoked_at is not None and token.revoked_at <= order.at:
@@ -60,11 +73,20 @@ def _find_token(order: Order) -> Actor:
         )
     if SCOPE not in token.scopes:
         raise OrderRefused(f"The token {token.name} does not have the scope {SCOPE}.")
-    _require_role(token.owner, order)
-    return Actor(type="token", name=token.name, user_id=token.owner_id, token_id=token.pk)
+    return Actor(
+        type="token",
+        name=token.name,
+        user_id=token.owner_id,
+        token_id=token.pk,
+        role=Role.OPERATOR if token.team else _require_role(token.owner, order),
+        team=token.team.slug if token.team else "",
+        patterns=frozenset(token.patterns),
+        only_owned=token.only_owned,
+    )
 
 
-def _require_role(user: User, order: Order) -> None:
+def _require_role(user: User, order: Order) -> Role:
+    """Return the person's role at the time of the order."""
     role = _find_role_at(user, order.at)
     if role is None:
         raise OrderRefused(f"The account of {user.username} was deactivated before the order.")
@@ -73,6 +95,7 @@ def _require_role(user: User, order: Order) -> None:
             f"{user.username} had the role {role} at the time of the order, which can't give"
             " emergency orders."
         )
+    return role
 
 
 def _find_role_at(user: User, at: datetime) -> Role | None:

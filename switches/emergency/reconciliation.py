@@ -19,6 +19,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.expressions import Combinable
 
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals import reviews
 from controlplane.core.canonical import timestamp
@@ -72,7 +73,7 @@ def due_orders(now: datetime | Combinable) -> QuerySet[EmergencyOrder]:
 @retry_if_ended
 @transaction.atomic
 def _reconcile_order(pk: UUID, now: datetime) -> bool:
-    head = publication.lock()
+    head = publication.lock_with_teams()
     row = due_orders(now).select_for_update().filter(pk=pk).first()
     if row is None:
         return False
@@ -81,7 +82,7 @@ def _reconcile_order(pk: UUID, now: datetime) -> bool:
         return True
     try:
         order = _read_order(row, now)
-        actor = find_actor(order)
+        actor = find_actor(order, _required_action(row))
     except OrderRefused as refusal:
         _refuse(head, row, str(refusal), now)
         return True
@@ -129,7 +130,7 @@ def _is_withdrawn(row: EmergencyOrder, now: datetime) -> bool:
         if row.pk not in _withdrawn_ids(withdrawal) or not _may_withdraw(withdrawal, row):
             continue
         try:
-            find_actor(_read_order(withdrawal, now))
+            find_actor(_read_order(withdrawal, now), _required_action(withdrawal))
         except OrderRefused:
             continue
         return True
@@ -140,6 +141,13 @@ def _withdrawn_ids(withdrawal: EmergencyOrder) -> list[UUID]:
     """Return the ids under which the order that a withdrawal withdraws may be stored."""
     given = withdrawal.order_id
     return [] if given is None else [given, derive_id(given, withdrawal.switch)]
+
+
+def _required_action(row: EmergencyOrder) -> Action:
+    """Return the action of an order: to withdraw another's order is a release of the switch."""
+    named = EmergencyOrder.objects.filter(pk__in=_withdrawn_ids(row), switch=row.switch)
+    others = named.exclude(by_type=row.by_type, by_id=row.by_id)
+    return Action.RELEASE if others.exists() else Action.ENGAGE
 
 
 def _may_withdraw(withdrawal: EmergencyOrder, row: EmergencyOrder) -> bool:

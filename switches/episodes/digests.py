@@ -7,7 +7,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
+from operator import attrgetter
 from types import MappingProxyType
+from typing import Any
 
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import services as outbox
@@ -56,12 +58,9 @@ def announce_digest(
 ) -> None:
     """Send one message about all these episodes; repeating the call sends no second one.
 
-    `notices` maps each episode due for a reminder to how long before its expiry that is: a day or
-    an hour.
+    Channels of teams get it about what their team owns, unless they are sent the whole. `notices`
+    maps each episode due for a reminder to how long before its expiry that is: a day or an hour.
     """
-    groups: dict[str, list[Episode]] = defaultdict(list)
-    for episode in due:
-        groups["permanent" if episode.permanent else _classify_end(episode, single)].append(episode)
     keys = sorted((_end_key(episode), str(notices.get(episode.pk, ""))) for episode in due)
     singles = {(scope_of(episode), *single(episode)) for episode in due}
     destinations = (
@@ -69,24 +68,33 @@ def announce_digest(
         for scope, single_event, severity in sorted(singles)
         for destination in routing.find_destinations(single_event, scope, severity, now)
     )
-    outbox.announce(
+    outbox.announce_together(
+        due,
+        resource_of=attrgetter("switch_id"),
+        facts_of=lambda part: _digest_facts(part, single),
         event=event,
         event_key=f"{event}:{sha256(repr(keys).encode()).hexdigest()[:40]}",
         severity=min((severity for _, _, severity in singles), key=WORST_FIRST.index),
-        facts={
-            "count": len(due),
-            "switches": [episode.switch_id for episode in due],
-            "ends": [_end_key(episode) for episode in due],
-            "events": [single(episode)[0] for episode in due],
-            **{
-                name: join_first([one.switch_id for one in groups[name]], MAX_NAMED) or None
-                for name in ("held", "released", "ramping", "permanent")
-            },
-            "path": "/attention/",
-        },
         now=now,
         to=list(dict.fromkeys(destinations)),
     )
+
+
+def _digest_facts(due: Sequence[Episode], single: Single) -> dict[str, Any]:
+    groups: dict[str, list[Episode]] = defaultdict(list)
+    for episode in due:
+        groups["permanent" if episode.permanent else _classify_end(episode, single)].append(episode)
+    return {
+        "count": len(due),
+        "switches": [episode.switch_id for episode in due],
+        "ends": [_end_key(episode) for episode in due],
+        "events": [single(episode)[0] for episode in due],
+        **{
+            name: join_first([one.switch_id for one in groups[name]], MAX_NAMED) or None
+            for name in ("held", "released", "ramping", "permanent")
+        },
+        "path": "/attention/",
+    }
 
 
 def scope_of(episode: Episode) -> str:

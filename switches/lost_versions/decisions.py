@@ -6,6 +6,8 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import QuerySet
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.live.change_notices import notify_changed
@@ -31,6 +33,8 @@ def keep_engaged(ids: Collection[int], *, actor: Actor, now: datetime) -> int:
         publication.lock()
         found = find_undecided().filter(pk__in=ids).select_related("episode", "lost_version")
         changes = list(found.order_by("pk"))
+        for switch_id in {change.episode.switch_id for change in changes}:
+            authority.require(actor, Action.EXTEND, switch_id)
         for change in changes:
             change.kept_at, change.kept_by = now, actor.label
             change.save(update_fields=["kept_at", "kept_by"])

@@ -273,20 +273,24 @@ def _record(
 
 
 def _announce(lost: LostVersion, found: Sequence[LostChange], now: datetime) -> None:
-    count = len(found)
-    outbox.announce(
-        event=CHANGES_LOST,
-        event_key=f"{CHANGES_LOST}:{lost.pk}",
-        scope="",
-        subject=f"lost-version:{lost.pk}",
-        facts={
+    def facts_of(part: Sequence[LostChange]) -> dict[str, Any]:
+        count = len(part)
+        return {
             "changes": "1 change" if count == 1 else f"{count} changes",
-            "switches": ", ".join(change.episode.switch_id for change in found[:20]),
+            "switches": ", ".join(change.episode.switch_id for change in part[:20]),
             "plane": lost.plane,
             "version": lost.version,
             "path": PAGE,
             **_facts(lost),
-        },
+        }
+
+    outbox.announce_together(
+        found,
+        resource_of=lambda change: change.episode.switch_id,
+        facts_of=facts_of,
+        event=CHANGES_LOST,
+        event_key=f"{CHANGES_LOST}:{lost.pk}",
+        subject=f"lost-version:{lost.pk}",
         now=now,
     )
 

@@ -4,7 +4,7 @@ from switches.models.drill import Drill, DrillMark, DrillSchedule
 from switches.models.emergency import EmergencyOrder
 from switches.models.lost_version import LostChange, LostVersion, PublishedVersion
 from switches.models.ramp import Ramp
-from switches.models.report import WeeklyReport
+from switches.models.report import TeamReport, WeeklyReport, WeekReport
 from switches.models.rule import Rule
 from switches.models.switch import (
     Episode,
@@ -32,7 +32,9 @@ __all__ = [
     "Switch",
     "SwitchQuerySet",
     "SwitchState",
+    "TeamReport",
     "Trip",
     "TripPolicy",
+    "WeekReport",
     "WeeklyReport",
 ]

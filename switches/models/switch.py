@@ -9,7 +9,9 @@ from django.db import models
 from django.db.models import F, FilteredRelation, Q
 from django.db.models.functions import Concat
 
+from controlplane.core.authority import TeamFilter
 from controlplane.core.scopes import KEY_PATTERN, MAX_NAME_LENGTH
+from controlplane.core.team_filter import split_by_team
 
 
 class SwitchState(models.TextChoices):
@@ -82,6 +84,14 @@ class SwitchQuerySet(models.QuerySet["Switch"]):
 
     def overdue(self) -> "SwitchQuerySet":
         return self.stopped(overdue_at__isnull=False)
+
+    def split_by_team(self, team_filter: TeamFilter) -> "tuple[SwitchQuerySet, int]":
+        """Return the switches that the filter selects, and the number of those that it hides."""
+        if team_filter.is_all:
+            return self, 0
+        ids = self.order_by().values_list("pk", flat=True)
+        selected, hidden = split_by_team(team_filter, ids, str)
+        return self.filter(pk__in=selected), hidden
 
 
 class Switch(models.Model):

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core import reasons
+from controlplane.core import authority, reasons
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
@@ -18,7 +19,6 @@ from controlplane.core.gates.questions import FAIL, PASS, WAITING
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.kinds import Intervention
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.roles import Role
 from switches.models import Ramp
 from switches.rules import guard
 
@@ -27,7 +27,13 @@ from . import plan as plans
 from .gate_evaluation import RampEvaluation
 from .locked_ramp import LockedRamp
 
-ADVANCING_ROLES = {Role.APPROVER, Role.ADMIN}
+REQUIRED_ACTIONS: Mapping[str, Action] = {
+    "advance": Action.RELEASE_AT_ONCE,
+    "pause": Action.ENGAGE,
+    "resume": Action.RELEASE,
+    "abort": Action.ENGAGE,
+}
+"""The action on the switch that a person must be allowed, by ramp action."""
 
 
 def find_step(ramp_id: int) -> int | None:
@@ -40,9 +46,9 @@ def advance(
 ) -> Ramp:
     """Advance a ramp to its next step now, even if its dwell or its gates are not finished.
 
-    Requires the role approver. Requires a person other than the ramp's requester if a manual gate
-    is waiting, or if more than 25 % would flow early on a switch whose release needs two people.
-    Raise :class:`Conflict` if a gate fails or a safety rule forbids the step.
+    Requires what a release at once requires. Requires a person other than the ramp's requester if a
+    manual gate is waiting, or if more than 25 % would flow early on a switch whose release needs
+    two people. Raise :class:`Conflict` if a gate fails or a safety rule forbids the step.
 
     `step_index` is the step to leave, by default the current one. A caller that retries its
     transaction must pass it, so that the retry doesn't leave a later step. If two people advance at
@@ -59,9 +65,8 @@ def _advance(
     ramp_id: int, step_index: int | None, reason: str, actor: Actor, now: datetime
 ) -> Ramp:
     _check_request(actor, reason)
-    if actor.type != "system" and actor.role not in ADVANCING_ROLES:
-        raise Forbidden("Skipping a dwell time or a gate requires the role approver.")
-    found = _lock_live(ramp_id, now, "be advanced", {Job.State.RUNNING, Job.State.HOLDING})
+    running = {Job.State.RUNNING, Job.State.HOLDING}
+    found = _lock_live(ramp_id, "advance", running, actor, now)
     if step_index != found.index:
         raise _explain_advanced(found, now)
     # Stored results are from a worker's last evaluation; a gate may have failed since.
@@ -79,7 +84,8 @@ def _advance(
 def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     """Pause a ramp at its current share; a failing gate still engages the switch again."""
     _check_request(actor, reason)
-    found = _lock_live(ramp_id, now, "be paused", {Job.State.RUNNING, Job.State.HOLDING})
+    running = {Job.State.RUNNING, Job.State.HOLDING}
+    found = _lock_live(ramp_id, "pause", running, actor, now)
     found.write(state=Job.State.PAUSED, paused_at=now, hold_reason=reason.strip())
     transitions.record_transition(found, "ramp.paused", reason.strip(), actor, now)
     return found.ramp
@@ -90,7 +96,7 @@ def pause(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
 def resume(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     """Resume a paused ramp; its dwell and its wait for data continue where they stopped."""
     _check_request(actor, reason)
-    found = _lock_live(ramp_id, now, "be resumed", {Job.State.PAUSED})
+    found = _lock_live(ramp_id, "resume", {Job.State.PAUSED}, actor, now)
     paused_at = found.job.paused_at or now
     lasted = max(now - paused_at, timedelta())
     step = JobStep.objects.get(job=found.job, index=found.index)
@@ -110,7 +116,7 @@ def abort(*, ramp_id: int, reason: str, actor: Actor, now: datetime) -> Ramp:
     """Abort a ramp and engage its switch again; withdraw a ramp that waits for approval."""
     _check_request(actor, reason)
     every = {*live_ramps.STATES} - {Job.State.COMPLETED, Job.State.CANCELLED}
-    found = _lock_live(ramp_id, now, "be aborted", every)
+    found = _lock_live(ramp_id, "abort", every, actor, now)
     outcome = f"Aborted by {actor.label}: {reason.strip()}"
     if found.job.state == Job.State.PENDING:
         live_ramps.supersede(found.switch, outcome, actor, now)
@@ -129,12 +135,19 @@ def _check_request(actor: Actor, reason: str) -> None:
         raise InvalidInput({"reason": problems})
 
 
-def _lock_live(ramp_id: int, now: datetime, to: str, states: set[Any]) -> LockedRamp:
+def _lock_live(
+    ramp_id: int, verb: str, states: set[Any], actor: Actor, now: datetime
+) -> LockedRamp:
+    if REQUIRED_ACTIONS[verb] != Action.ENGAGE:
+        authority.lock_teams()
     found = locked_ramp.lock_for_person(ramp_id, now)
+    switch_id = Ramp.objects.values_list("switch_id", flat=True).get(pk=ramp_id)
+    authority.require(actor, REQUIRED_ACTIONS[verb], switch_id)
     if found is None or found.job.state not in states:
         job = Job.objects.get(pk=ramp_id)
         state = live_ramps.STATES[job.state]
-        raise Conflict(f"This ramp is {state}; it can't {to} now. {job.outcome}", state=state)
+        done = f"{verb.removesuffix('e')}ed"
+        raise Conflict(f"This ramp is {state}; it can't be {done} now. {job.outcome}", state=state)
     return found
 
 
@@ -191,6 +204,8 @@ def _require_second_person(ramp: Ramp, actor: Actor, needed: str) -> None:
         raise Forbidden(f"{needed}; tokens can't.")
     if actor.user_id is not None and actor.user_id == ramp.requested_by_id:
         raise Forbidden(f"{needed}. You requested this ramp, so someone else must continue it.")
+    # Permission to advance, for an hour, doesn't make an approver.
+    authority.require(actor, Action.APPROVE, ramp.switch_id)
 
 
 def _as_intervention(service: Any) -> Intervention:

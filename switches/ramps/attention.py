@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
+from controlplane.core.actions import Action
 from controlplane.core.durations import format_readable
 from controlplane.core.jobs import attention as jobs
 from controlplane.core.jobs.models import Job
@@ -56,11 +57,16 @@ def list_holding_ramps(now: datetime, found: Sequence[Ramp]) -> Sequence[Attenti
             due_at=since + timedelta(seconds=ramp.plan[ramp.job.step_index]["max_hold_seconds"]),
             actions=(
                 AttentionAction(
-                    "Continue…", f"/ramps/{ramp.pk}/advance/", Power.APPROVE, "ramping"
+                    "Continue…",
+                    f"/ramps/{ramp.pk}/advance/",
+                    Power.APPROVE,
+                    "ramping",
+                    authority=Action.RELEASE_AT_ONCE,
                 ),
                 _abort(ramp),
             ),
             subjects=(f"job:{ramp.pk}",),
+            resource=ramp.switch_id,
             changes_path=f"/ramps/{ramp.pk}/#changes",
         )
         for ramp in found
@@ -81,10 +87,17 @@ def list_paused_ramps(now: datetime, found: Sequence[Ramp]) -> Sequence[Attentio
             path=f"/ramps/{ramp.pk}/",
             since=ramp.job.paused_at or now,
             actions=(
-                AttentionAction("Resume…", f"/ramps/{ramp.pk}/resume/", "ramps:write", "ramping"),
+                AttentionAction(
+                    "Resume…",
+                    f"/ramps/{ramp.pk}/resume/",
+                    "ramps:write",
+                    "ramping",
+                    authority=Action.RELEASE,
+                ),
                 _abort(ramp),
             ),
             subjects=(f"job:{ramp.pk}",),
+            resource=ramp.switch_id,
         )
         for ramp in found
     ]
@@ -96,7 +109,12 @@ def _find_live_ramps() -> QuerySet[Ramp]:
 
 def _abort(ramp: Ramp) -> AttentionAction:
     return AttentionAction(
-        "Abort and engage again", f"/ramps/{ramp.pk}/abort/", "ramps:write", "engaged", POST
+        "Abort and engage again",
+        f"/ramps/{ramp.pk}/abort/",
+        "ramps:write",
+        "engaged",
+        POST,
+        authority=Action.ENGAGE,
     )
 
 

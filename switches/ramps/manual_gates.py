@@ -148,7 +148,7 @@ def _read_approval(approval: Approval, asked_at: datetime, now: datetime) -> Gat
 
 @approvals.on_approval(
     Approval.Kind.RAMP_GATE,
-    lock_first=publication.lock,
+    lock_first=publication.lock_with_teams,
     check_reason=reasons.find_text_problems,
     restarts_lifetime=False,
     requires_confirmation=lambda approval: approval.target.startswith(f"{GLOBAL_ID}#"),

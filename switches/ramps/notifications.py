@@ -69,7 +69,7 @@ def route_transition(
             ramp.switch_id,
             reason,
             event=collecting_event,
-            to=routing.find_destinations(event, scope, severity, now),
+            to=routing.find_destinations(event, scope, severity, now, ramp.switch_id),
             severity=severity,
             path="/ramps/",
             now=now,
@@ -121,6 +121,7 @@ def notify_failed_compensation(job: Job, why: str, now: datetime) -> None:
         scope=ramp.switch.scope,
         severity="info",
         subject=f"episode:{episode.pk}",
+        resource=ramp.switch_id,
         facts=changes.message_facts(
             ramp.switch,
             episode,

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.db.models import F
 
-from controlplane.core.actors import Person
 from controlplane.core.approvals.models import Approval
 from controlplane.core.freshness import Freshness, assess_freshness
 from controlplane.core.gates import kinds
@@ -197,10 +196,6 @@ def summarize_live_ramps(switch_ids: Sequence[str]) -> dict[str, dict[str, Any]]
         }
         for row in rows
     }
-
-
-def may_decide(approval: Approval | None, user: Person) -> bool:
-    return approval is not None and user.may_approve and approval.requester_id != user.pk
 
 
 def _build_step(ramp: Ramp, state: str, row: JobStep, now: datetime) -> StepLine:

@@ -9,6 +9,8 @@ from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.change_views import submitted_data
@@ -131,10 +133,18 @@ def build_context(
     """Return template context for a timeline; its `ramp` is None if there is no timeline."""
     if shown is None:
         return {"ramp": None}
+    teams, actor, switch_id = authority.read_teams(), actor_of(request), shown.ramp.switch_id
+    allowed = {
+        action: teams.decide(actor, action, switch_id)
+        for action in (Action.RELEASE, Action.RELEASE_AT_ONCE, Action.APPROVE)
+    }
+    is_own = shown.approval is not None and shown.approval.requester_id == request.user.pk
     return {
         "ramp": shown,
         "now": now,
-        "may_decide": timeline.may_decide(shown.approval, request.user),
+        "may_resume": allowed[Action.RELEASE],
+        "may_skip": allowed[Action.RELEASE_AT_ONCE].is_allowed,
+        "may_decide": allowed[Action.APPROVE].is_allowed and not is_own,
     }
 
 
@@ -172,10 +182,9 @@ def intervene(request: PersonRequest, ramp_id: int, verb: str) -> HttpResponse:
     """
     ramp, actor, now = _get_ramp(ramp_id), actor_of(request), db_now()
     actor.require("ramps:write")
+    authority.require(actor, actions.REQUIRED_ACTIONS[verb], ramp.switch_id)
     arguments: dict[str, Any] = {}
     if verb == "advance":
-        if actor.role not in actions.ADVANCING_ROLES:
-            raise Forbidden("Skipping a dwell time or a gate requires the role approver.")
         require_confirmation(request, ramp.switch.scope, now)
         arguments["step_index"] = page_updates.parse_id(request.POST.get("step", ""))
     form = ReasonForm(submitted_data(request))

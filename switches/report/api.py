@@ -11,28 +11,34 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.http.fields import EmptyBody, Text
+from controlplane.core.http.fields import EmptyBody, Filters, Text
 from controlplane.core.http.openapi import BY_SESSION
 from controlplane.core.http.resources import OptionalTextField, Resource, TimestampField
 from controlplane.core.http.views import ApiView, Done, ListView, mutation
-from switches.models import WeeklyReport
+from switches.models import WeeklyReport, WeekReport
 from switches.report import compose, services
 
 ONE_WEEK = (OpenApiParameter("week", str, OpenApiParameter.PATH, pattern="^[0-9]{4}-W[0-9]{2}$"),)
 
 
-class AnchorShape(Resource[WeeklyReport]):
+ONE_TEAM = (*ONE_WEEK, OpenApiParameter("team", str, OpenApiParameter.PATH))
+
+
+class AnchorShape(Resource[WeekReport]):
     id = serializers.IntegerField(
         source="anchor_id", help_text="Id of the audit row written with the report."
     )
     hash = serializers.CharField(source="anchor_hash")
 
-    def to_representation(self, report: WeeklyReport) -> Any:
+    def to_representation(self, report: WeekReport) -> Any:
         return None if report.anchor_id is None else super().to_representation(report)
 
 
-class WeeklyReportShape(Resource[WeeklyReport]):
+class WeeklyReportShape(Resource[WeekReport]):
     week = serializers.CharField(help_text="ISO week such as 2026-W47.")
+    team = serializers.CharField(
+        help_text="Slug of the team that it is for; empty for the report about everything."
+    )
     starts_at = TimestampField()
     ends_at = TimestampField(help_text="Start of the next week.")
     generated_at = TimestampField()
@@ -94,13 +100,27 @@ class SignBody(EmptyBody):
     )
 
 
-class ReportList(ListView[WeeklyReport]):
+class ReportFilters(Filters):
+    team = serializers.CharField(
+        required=False,
+        max_length=40,
+        help_text="Slug of a team, for its reports instead of those about everything.",
+    )
+
+
+class ReportList(ListView[Any]):
     """Saved reports, the newest week first."""
 
-    queryset: QuerySet[WeeklyReport] = WeeklyReport.objects.defer("content")
+    queryset: QuerySet[Any] = WeeklyReport.objects.defer("content")
     serializer_class = WeeklyReportShape
+    filters = ReportFilters
     ordering = "-week"
     read_scope = "reports:read"
+
+    def apply_filters(self, rows: QuerySet[Any], filters: dict[str, Any]) -> QuerySet[Any]:
+        if "team" not in filters:
+            return rows
+        return compose.select_reports(filters["team"]).defer("content")
 
 
 class ReportDetail(ApiView):
@@ -111,6 +131,16 @@ class ReportDetail(ApiView):
     def get(self, request: Request, week: str) -> Response:
         """Return a report. An unsaved report of the running week is composed as of now."""
         return Response(WeeklyReportDetailShape.render(compose.find_report(week, db_now())))
+
+
+class TeamReportDetail(ApiView):
+    path_parameters = ONE_TEAM
+    read_scope = "reports:read"
+
+    @extend_schema(responses=WeeklyReportDetailShape)
+    def get(self, request: Request, week: str, team: str) -> Response:
+        """Return the report of a team: only what it, and the teams below it, own."""
+        return Response(WeeklyReportDetailShape.render(compose.find_report(week, db_now(), team)))
 
 
 class SignView(ApiView):
@@ -124,6 +154,28 @@ class SignView(ApiView):
 
         A report that is generated again loses its signature.
         """
-        read = {"comment": body.get("comment", ""), "anchor_id": body.get("anchor_id")}
-        signed = services.sign_report(week=compose.parse_week(week), **read, actor=actor, now=now)
-        return Done(WeeklyReportShape.render(signed))
+        return _sign(week, "", body, actor, now)
+
+
+class TeamSignView(ApiView):
+    path_parameters = ONE_TEAM
+    write_scope = "reports:read"  # `services.sign` checks who may sign.
+
+    @extend_schema(request=SignBody, responses=WeeklyReportShape, auth=BY_SESSION)
+    @mutation(SignBody)
+    def post(
+        self, *, body: dict[str, Any], actor: Actor, now: datetime, week: str, team: str
+    ) -> Done:
+        """Sign a team's saved report.
+
+        Requires the person on call for the team, or a lead or approver of it or of a team above.
+        """
+        return _sign(week, team, body, actor, now)
+
+
+def _sign(week: str, team: str, body: dict[str, Any], actor: Actor, now: datetime) -> Done:
+    read = {"comment": body.get("comment", ""), "anchor_id": body.get("anchor_id")}
+    signed = services.sign_report(
+        week=compose.parse_week(week), team=team, **read, actor=actor, now=now
+    )
+    return Done(WeeklyReportShape.render(signed))

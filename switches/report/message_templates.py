@@ -1,12 +1,18 @@
 """Message templates of the weekly report."""
 
-from controlplane.core.message_templates import MESSAGE_TEMPLATES, MessageTemplate
+from controlplane.core.message_templates import MESSAGE_TEMPLATES, Facts, MessageTemplate
+
+
+def _name_report(facts: Facts) -> str:
+    """Return `Weekly report 2026-W47 of Payments`; facts of earlier releases name no team."""
+    return f"Weekly report {facts.get('week', '?')}{facts.get('of', '')}"
+
 
 MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "report.ready",
         "📋",
-        "Weekly report {week}{kind}: {headline}",
+        lambda facts: f"{_name_report(facts)}{facts.get('kind', '')}: {facts.get('headline', '?')}",
         (
             ("First", "line_1"),
             ("Then", "line_2"),
@@ -21,7 +27,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "report.unsigned",
         "🖊️",
-        "Weekly report {week} is not signed off yet: {headline}",
+        lambda facts: f"{_name_report(facts)} is not signed off yet: {facts.get('headline', '?')}",
         (("First", "line_1"), ("Then", "line_2"), ("Counts", "counts")),
         when="the weekly report is not signed off",
         severity="warning",
@@ -29,7 +35,7 @@ MESSAGE_TEMPLATES.register(
     MessageTemplate(
         "report.signed",
         "🖋️",
-        "Weekly report {week} signed off",
+        lambda facts: f"{_name_report(facts)} signed off",
         (("By", "by"), ("Comment", "comment")),
         when="the weekly report was signed off",
     ),

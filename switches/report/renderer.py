@@ -140,7 +140,9 @@ def _build_section(content: Mapping[str, Any]) -> dict[str, Any]:
 def render_lines(content: Mapping[str, Any], zone: tzinfo, public_url: str) -> Iterator[str]:
     """Yield the lines of a report as plain text, with times in `zone`."""
     state = "final" if content["final"] else "so far"
-    yield f"Weekly report {content['week']} of {content['environment']}, {state}"
+    team = content.get("team", {}).get("name")
+    whose = f" of {team}, only what it owns, in" if team else " of"
+    yield f"Weekly report {content['week']}{whose} {content['environment']}, {state}"
     since, until = (datetime.fromisoformat(content[key]) for key in ("starts_at", "ends_at"))
     yield f"{_format_time(since, zone)} to {_format_time(until, zone)}, {content['time_zone']}"
     for section in build_sections(content):

@@ -1,4 +1,7 @@
-"""Functions that generate, send and sign weekly reports, each once per week."""
+"""Functions that generate, send and sign weekly reports, each once per week and team.
+
+`team` is the slug of the team that a report is for, "" for the report about everything.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -10,16 +13,18 @@ from controlplane.core import canonical
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.authority import read_teams
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
 from controlplane.core.jobs import control
 from controlplane.core.jobs.models import Job
 from controlplane.core.json_values import require_readable
+from controlplane.core.message_templates import severity_of
+from controlplane.core.outbox import router
 from controlplane.core.outbox import services as outbox
-from controlplane.core.roles import Power
-from switches.models import WeeklyReport
-from switches.report import compose, weeks
+from switches.models import WeeklyReport, WeekReport
+from switches.report import compose, signatures, weeks
 from switches.report.section_rows import pluralize
 from switches.report.weeks import Week
 
@@ -31,6 +36,8 @@ MAX_LINES = 4
 GOOD = "good"
 HEADLINES = {"warn": "needs attention", "unknown": "incomplete", GOOD: "nothing needs action"}
 BEAT = "weekly report"
+READY = "report.ready"
+STEP_NAMES = ("make", "make_teams", "tell_teams", "tell")
 
 
 class UnreadSections(Exception):
@@ -39,24 +46,28 @@ class UnreadSections(Exception):
 
 @transaction.atomic
 def generate_report(
-    *, week: Week, actor: Actor, now: datetime, patiently: bool = False
-) -> WeeklyReport:
+    *, week: Week, team: str = "", actor: Actor, now: datetime, patiently: bool = False
+) -> WeekReport:
     """Return the saved final report of a week, or generate the week's report now and save it.
 
     A report is final if its week is over. Generating replaces an earlier report and its signature.
     A final unsigned report with unreadable sections is generated again. The report's anchor is the
     id and hash of an audit row that stores the content's hash.
 
-    Raise :class:`NotFound` for a week that has not begun. With `patiently`, raise
-    :class:`UnreadSections` until an hour after the due time instead of saving an incomplete report.
+    Raise :class:`NotFound` for a week that has not begun, or an unknown team. With `patiently`,
+    raise :class:`UnreadSections` until an hour after the due time instead of saving an incomplete
+    report.
     """
     if week.starts_at(compose.get_zone()) > now:
         raise NotFound(f"The week {week} has not begun.")
-    report = _lock_or_create(week, now)
+    name = read_teams().owner_of(f"team:{team}") if team else None
+    if team and name is None:
+        raise NotFound(f"There is no team {team!r}.")
+    report = _lock_or_create(week, team, now)
     missing = compose.list_unread_sections(report.content)
     if report.final and (report.signed_at is not None or not missing):
         return report
-    content = compose.compose(week, now)
+    content = compose.compose(week, now, name)
     unread = compose.list_unread_sections(content)
     if report.final and len(unread) >= len(missing):
         return report
@@ -65,7 +76,7 @@ def generate_report(
     entry = audit.record(
         actor=actor,
         action="report.generated",
-        target=get_subject(report.week),
+        target=get_subject(report.week, report.team),
         after={"final": content["final"], "sha256": canonical.digest(content)},
         now=now,
     )
@@ -79,30 +90,38 @@ def generate_report(
 
 
 @transaction.atomic
-def send_report(*, week: Week, actor: Actor, now: datetime) -> bool:
+def send_report(*, week: Week, team: str = "", actor: Actor, now: datetime) -> bool:
     """Announce the saved report of a week once and return True if sent now.
 
-    Nothing is sent while no notification route leads to a destination. A final report opens an
-    escalation until it is signed.
+    Nothing is sent while no notification route leads to a destination. A team's report goes to the
+    channels of the team alone, or of the nearest team above that has some. A final report opens an
+    escalation until it is signed; that of a team only if it has channels or somebody on call, so
+    that the people on call for everything aren't called for each team that reaches nobody.
     """
-    report = _lock_report(week)
+    report = _lock_report(week, team)
     if report.sent_at is not None:
         return False
     facts = _build_facts(report)
+    resource = get_resource(team)
+    to = _find_channels(resource, now) if team else None
     destinations = outbox.announce(
-        event="report.ready",
-        event_key=f"report:{report.week}:{report.anchor_id}",
-        subject=get_subject(report.week),
+        event=READY,
+        event_key=f"{get_subject(report.week, report.team)}:{report.anchor_id}",
+        subject=get_subject(report.week, report.team),
+        resource=resource,
         facts=facts,
         now=now,
+        to=to,
     )
-    if report.final and report.signed_at is None:
+    is_reached = not team or destinations > 0 or router.find_on_call(team, now) is not None
+    if report.final and report.signed_at is None and is_reached:
         escalations.open_escalation(
-            subject=get_subject(report.week),
+            subject=get_subject(report.week, report.team),
             event="report.unsigned",
             severity="warning",
             facts=facts,
             now=now,
+            resource=resource,
             announced=destinations > 0,
         )
     if not destinations:
@@ -112,7 +131,7 @@ def send_report(*, week: Week, actor: Actor, now: datetime) -> bool:
     audit.record(
         actor=actor,
         action="report.sent",
-        target=get_subject(report.week),
+        target=get_subject(report.week, report.team),
         after={"final": report.final, "destinations": destinations},
         now=now,
     )
@@ -121,39 +140,46 @@ def send_report(*, week: Week, actor: Actor, now: datetime) -> bool:
 
 @transaction.atomic
 def sign_report(
-    *, week: Week, comment: str, anchor_id: int | None = None, actor: Actor, now: datetime
-) -> WeeklyReport:
-    """Sign a saved report as a person who may approve; signing again changes nothing.
+    *,
+    week: Week,
+    team: str = "",
+    comment: str,
+    anchor_id: int | None = None,
+    actor: Actor,
+    now: datetime,
+) -> WeekReport:
+    """Sign a saved report; signing again changes nothing.
 
+    :func:`.signatures.may_sign` says who may.
     A report of the running week can be signed, but its final version needs another signature.
     `anchor_id` identifies the version that the person read. Raise :class:`Forbidden`,
     :class:`NotFound`, or :class:`Conflict` if another person has signed or the report was generated
     again.
     """
-    actor.require_power(Power.APPROVE)
+    signatures.require_signer(actor, team, now)
     require_readable(comment=comment)
-    report = _lock_report(week)
+    report = _lock_report(week, team)
     if report.signed_at is not None:
         if report.signed_by.partition(":")[2] == actor.name:
             return report
         raise Conflict(
-            f"{report.signed_by} has already signed the report for {week}.",
+            f"{report.signed_by} has already signed the report{_format_of(report)} for {week}.",
             signed_by=report.signed_by,
         )
     if anchor_id not in (None, report.anchor_id):
         raise Conflict(
-            f"The report for {week} was generated again since you opened it. Read it again, then"
-            " sign.",
+            f"The report{_format_of(report)} for {week} was generated again since you opened it."
+            " Read it again, then sign.",
             anchor=report.anchor_id,
         )
     report.signed_at, report.signed_by = now, actor.label
     report.comment = comment.strip()[:MAX_COMMENT_LENGTH]
     report.save(update_fields=["signed_at", "signed_by", "comment"])
-    escalations.close(subject=get_subject(report.week), now=now)
+    escalations.close(subject=get_subject(report.week, report.team), now=now)
     entry = audit.record(
         actor=actor,
         action="report.signed",
-        target=get_subject(report.week),
+        target=get_subject(report.week, report.team),
         reason=report.comment,
         after={"sha256": canonical.digest(report.content)},
         now=now,
@@ -161,14 +187,17 @@ def sign_report(
     outbox.announce(
         event="report.signed",
         event_key=f"audit:{entry.pk}",
-        subject=get_subject(report.week),
+        subject=get_subject(report.week, report.team),
+        resource=get_resource(team),
         facts={
             "week": report.week,
+            "of": _format_of(report),
             "by": actor.label,
             "comment": report.comment,
-            "path": _report_path(report),
+            "path": get_path(report),
         },
         now=now,
+        to=_find_channels(get_resource(team), now) if team else None,
     )
     return report
 
@@ -200,7 +229,10 @@ def _weeks_to_make(now: datetime) -> list[Week]:
     began_at = AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
     if began_at is None:
         return []
-    unsent = [last] if str(last) in saved and saved[str(last)] is None else []
+    failed = Job.objects.filter(kind=KIND, subject=get_subject(last)).order_by("-id").first()
+    is_unsent = str(last) in saved and saved[str(last)] is None
+    is_incomplete = failed is not None and failed.state == Job.State.FAILED
+    unsent = [last] if is_unsent or (is_incomplete and str(last) in saved) else []
     missing = [week for week in candidates if str(week) not in saved]
     return unsent + [week for week in missing if began_at < week.ends_at(compose.get_zone())]
 
@@ -214,7 +246,7 @@ def _begin_job(week: Week, earlier: Sequence[Job], now: datetime) -> bool:
         kind=KIND,
         key=get_subject(week) if number == 1 else f"{get_subject(week)}:{number}",
         subject=get_subject(week),
-        steps=[control.PlannedStep("make"), control.PlannedStep("tell")],
+        steps=[control.PlannedStep(name) for name in STEP_NAMES],
         reason=f"Due {timestamp(week.due_at(compose.get_zone()))}.",
         actor=system_actor(BEAT),
         now=now,
@@ -228,26 +260,35 @@ def _may_follow(job: Job, now: datetime) -> bool:
     return job.state == Job.State.COMPLETED
 
 
-def _lock_or_create(week: Week, now: datetime) -> WeeklyReport:
+def _lock_or_create(week: Week, team: str, now: datetime) -> WeekReport:
     """Lock and return the week's report, created if missing; concurrent calls wait here."""
-    WeeklyReport.objects.bulk_create([compose.build_report(week, now, {})], ignore_conflicts=True)
-    return _lock_report(week)
+    reports = compose.select_reports(team)
+    reports.bulk_create([compose.build_report(week, now, {}, team)], ignore_conflicts=True)
+    return _lock_report(week, team)
 
 
-def _lock_report(week: Week) -> WeeklyReport:
-    report = WeeklyReport.objects.select_for_update().filter(week=str(week)).first()
+def _lock_report(week: Week, team: str) -> WeekReport:
+    reports = compose.select_reports(team).select_for_update()
+    report: WeekReport | None = reports.filter(week=str(week)).first()
     if report is None:
-        raise NotFound(f"There is no report for {week}.")
+        raise NotFound(f"There is no report{f' of {team}' if team else ''} for {week}.")
     return report
 
 
-def _build_facts(report: WeeklyReport) -> dict[str, Any]:
+def _find_channels(resource: str, now: datetime) -> Sequence[str]:
+    found = router.get().owner_channels(READY, severity_of(READY), [resource], now)
+    return found.get(resource, ())
+
+
+def _build_facts(report: WeekReport) -> dict[str, Any]:
     ordered = compose.worst_first(report.content)
     acting = [section for section in ordered if section["tone"] != GOOD]
     bad = sum(section["tone"] == "bad" for section in ordered)
     counts = [f"{s['title']}: {s['total']:,}" for s in ordered if s["total"]]
     return {
         "week": report.week,
+        "of": _format_of(report),
+        "team": report.team_name or None,
         "kind": "" if report.final else ", so far",
         "headline": f"action needed in {pluralize(bad, 'section')}"
         if bad
@@ -259,13 +300,22 @@ def _build_facts(report: WeeklyReport) -> dict[str, Any]:
         "counts": " · ".join(counts),
         "environment": report.content["environment"],
         "anchor": f"{report.anchor_id}:{report.anchor_hash}",
-        "path": _report_path(report),
+        "path": get_path(report),
     }
 
 
-def get_subject(week: Week | str) -> str:
-    return f"report:{week}"
+def _format_of(report: WeekReport) -> str:
+    return f" of {report.team_name}" if report.team else ""
 
 
-def _report_path(report: WeeklyReport) -> str:
-    return f"/reports/weekly/{report.week}/"
+def get_subject(week: Week | str, team: str = "") -> str:
+    return f"report:{week}:{team}" if team else f"report:{week}"
+
+
+def get_resource(team: str) -> str:
+    return f"team:{team}" if team else ""
+
+
+def get_path(report: WeekReport) -> str:
+    path = f"/reports/weekly/{report.week}/"
+    return f"{path}{report.team}/" if report.team else path

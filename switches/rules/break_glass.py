@@ -22,6 +22,9 @@ MAX_DURATION = timedelta(hours=4)
 """Maximum duration of an episode that overrides a rule."""
 TWO_PERSON = "two-person"
 """Reserved rule name for the second person of a release."""
+OWNERSHIP = "ownership"
+"""Reserved rule name for the release of what another team owns."""
+RESERVED_NAMES = {TWO_PERSON: "two people must release", OWNERSHIP: "only the owner releases"}
 MAX_NAMED = 50
 
 
@@ -122,6 +125,7 @@ def notify_break_glass(
         event_key=message_key(episode, now),
         scope=switch.scope,
         subject=f"episode:{episode.pk}",
+        resource=switch.pk,
         facts=changes.message_facts(
             switch,
             episode,

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from controlplane.core import wildcards
 from switches.scopes import GLOBAL_ID, KEY_PATTERN, SCOPES, join_first
 
 AT_MOST, EXCLUSIVE, AT_LEAST_ONE, PROTECTED = "at_most", "exclusive", "at_least_one", "protected"
@@ -68,17 +69,7 @@ def matches(pattern: str, switch_id: str) -> bool:
     """
     if switch_id == GLOBAL_ID or "*" not in pattern:
         return pattern in (ANY_SWITCH, switch_id)
-    # Not a regular expression, whose time would not be linear.
-    first, *pieces, last = pattern.split("*")
-    at, end = len(first), len(switch_id) - len(last)
-    if end < at or not switch_id.startswith(first) or not switch_id.endswith(last):
-        return False
-    for piece in pieces:
-        found = switch_id.find(piece, at, end)
-        if found < 0:
-            return False
-        at = found + len(piece)
-    return True
+    return wildcards.matches(pattern, switch_id)
 
 
 def refusals_to_engage(

@@ -9,7 +9,7 @@ from controlplane.core import reasons
 from controlplane.core.errors import InvalidInput
 from switches.rules import evaluation
 
-from .break_glass import TWO_PERSON
+from .break_glass import RESERVED_NAMES
 from .evaluation import Refusal, SafetyRule
 
 FIELDS = ("name", "kind", "switches", "n")
@@ -81,8 +81,10 @@ def _name_problem(name: str) -> str:
     if reasons.find_text_problems(name, called="name", advice=""):
         return "Remove control and invisible characters."
     plain = unicodedata.normalize("NFKC", name).casefold()
-    if "".join(filter(str.isalnum, plain)) == TWO_PERSON.replace("-", ""):
-        return f"{TWO_PERSON} is the reserved name of the rule that two people must release."
+    letters = "".join(filter(str.isalnum, plain))
+    for reserved, rule in RESERVED_NAMES.items():
+        if letters == reserved.replace("-", ""):
+            return f"{reserved} is the reserved name of the rule that {rule}."
     return ""
 
 

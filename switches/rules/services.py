@@ -7,7 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core import reasons
+from controlplane.core import authority, reasons
 from controlplane.core.actors import Actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
@@ -101,6 +101,7 @@ def require_admin(actor: Actor) -> None:
     actor.require("switches:write")
     if actor.type != "system" and actor.role != Role.ADMIN:
         raise Forbidden("Only admins may propose changes of safety rules.")
+    authority.require_in_limits(actor)
 
 
 def _require_free_name(after: SafetyRule | None, row: Rule | None) -> None:
@@ -142,7 +143,7 @@ def _describe_changes(requests: Sequence[Approval]) -> list[dict[str, Any]]:
 
 @approvals.on_approval(
     Approval.Kind.RULE_CHANGE,
-    lock_first=publication.lock,
+    lock_first=publication.lock_with_teams,
     check_reason=reasons.find_text_problems,
     describe_changes=_describe_changes,
 )

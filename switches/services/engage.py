@@ -9,7 +9,8 @@ from typing import Any
 
 from django.db import transaction
 
-from controlplane.core import canonical, reasons
+from controlplane.core import authority, canonical, reasons
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor, label_of
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
@@ -59,6 +60,7 @@ def engage(
     identify(scope, key)
     expiry = _validate(scope, reason, evidence, expires_in, expires_at, on_expiry, now)
     with transaction.atomic():
+        authority.require(actor, Action.ENGAGE, f"{scope}:{key}")
         head = publication.lock()
         switch = register_and_lock(scope, key, now=now)
         present = changes.lock_open_episode(switch)

@@ -4,7 +4,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from controlplane.core import reasons
+from controlplane.core import authority, reasons
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, InvalidInput
@@ -39,6 +40,7 @@ def extend(
         head = publication.lock()
         refusal = f"{scope}:{key} is not engaged, so there is nothing to extend."
         switch, episode = lock_engaged(scope, key, refusal)
+        authority.require(actor, Action.EXTEND, switch.pk)
         if episode.state != SwitchState.ENGAGED:
             raise Conflict(
                 f"{switch.pk} is ramping, so its expiry has no effect. To extend it, abort the ramp"
@@ -94,6 +96,7 @@ def acknowledge(
         publication.lock()
         refusal = f"{scope}:{key} is released, so there is nothing to acknowledge."
         switch, episode = lock_engaged(scope, key, refusal)
+        authority.require(actor, Action.EXTEND, switch.pk)
         before = changes.audit_state(switch, episode)
         fields = {"acknowledged_at": now, "acknowledged_by": actor.label}
         changes.update_episode(episode, fields)

@@ -50,7 +50,7 @@ def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
 
 @approvals.on_approval(
     Approval.Kind.PERMANENT,
-    lock_first=publication.lock,
+    lock_first=publication.lock_with_teams,
     check_reason=reasons.find_reason_problems,
     requires_confirmation=lambda approval: approval.target == GLOBAL_ID,
     describe_changes=_describe_changes,

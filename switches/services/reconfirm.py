@@ -9,7 +9,8 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F, QuerySet
 
-from controlplane.core import reasons
+from controlplane.core import authority, reasons
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
@@ -44,6 +45,7 @@ def reconfirm(*, scope: str, key: str, reason: str, actor: Actor, now: datetime)
         publication.lock()
         refusal = f"{scope}:{key} is released, so there is nothing to re-confirm."
         switch, episode = lock_engaged(scope, key, refusal)
+        authority.require(actor, Action.EXTEND, switch.pk)
         if not episode.permanent:
             raise Conflict(f"{switch.pk} has an expiry. Extend it instead.")
         before = changes.audit_state(switch, episode)

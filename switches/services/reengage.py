@@ -6,6 +6,8 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.escalations import services as escalation
 from switches import publication
@@ -19,8 +21,7 @@ from . import permanent_approval
 from .engagement import Engagement, engagement_fields, shorten_for_override
 
 HELD_NOTICE = (
-    "It stays engaged at its expiry, because releasing {} earlier than before requires a second"
-    " person."
+    "It stays engaged at its expiry, because releasing {} earlier than before requires {}."
 )
 
 
@@ -40,9 +41,9 @@ def reengage(
     """Engage a ramping switch again with a new reason, expiry and actor.
 
     Safety rules don't apply because the switch already counts as engaged; an earlier override still
-    limits the duration, unless `keeps_expiry`. If a release needs two people, an expiry that would
-    release the switch sooner than before becomes `hold`, and the result's `notice` says so. `more`
-    is added to the audit row and the messages.
+    limits the duration, unless `keeps_expiry`. An expiry that would release the switch sooner than
+    before becomes `hold`, and the result's `notice` says so, if a release needs two people or the
+    actor may not release it. `more` is added to the audit row and the messages.
     """
     before = changes.audit_state(switch, episode)
     escalation.close(subject=changes.episode_subject(episode), now=now)
@@ -52,8 +53,8 @@ def reengage(
     requested = expiry
     if rules and not keeps_expiry:
         expiry = shorten_for_override(expiry, now)
-    is_sooner = _would_release_sooner(switch, episode, expiry)
-    if is_sooner:
+    missing = _find_missing_consent(switch, episode, expiry, actor)
+    if missing:
         expiry = replace(expiry, on_expiry=OnExpiry.HOLD.value)
     # The salt stays, so that a new ramp admits the same keys.
     fields = {
@@ -84,19 +85,27 @@ def reengage(
         review = break_glass.notify_break_glass(switch, episode, override_entry, actor, now)
         notice = break_glass.describe_limit(rules) if expiry.is_shorter_than(requested) else ""
         return Engagement(switch, episode, review=review, notice=notice)
-    notice = HELD_NOTICE.format(switch.pk) if is_sooner else ""
+    notice = HELD_NOTICE.format(switch.pk, missing) if missing else ""
     if not expiry.permanent_requested:
         return Engagement(switch, episode, notice=notice)
     approval = permanent_approval.request_permanent(switch, episode, episode.reason, actor, now)
     return Engagement(switch, episode, approval, notice=notice)
 
 
-def _would_release_sooner(switch: Switch, episode: Episode, expiry: Expiry) -> bool:
-    """Return True if `expiry` would release the switch sooner, where that needs two people.
+def _find_missing_consent(switch: Switch, episode: Episode, expiry: Expiry, actor: Actor) -> str:
+    """Return whose consent is missing if `expiry` would release the switch sooner than before.
 
-    Otherwise one person could start a ramp and engage again with a short expiry.
+    Otherwise one person could start a ramp and engage again with a short expiry, and people could
+    release what another team owns. The teams are not locked: an engage must not wait.
     """
-    if expiry.on_expiry != OnExpiry.RELEASE or not guard.needs_second_person(switch, at_once=True):
-        return False
-    until = episode.expires_at if episode.on_expiry == OnExpiry.RELEASE else None
-    return until is None or expiry.expires_at < until
+    if expiry.on_expiry == OnExpiry.HOLD:
+        return ""
+    if not authority.read_teams().decide(actor, Action.RELEASE, switch.pk).is_allowed:
+        missing = "its owner"
+    elif expiry.on_expiry == OnExpiry.RELEASE and guard.needs_second_person(switch, at_once=True):
+        missing = "a second person"
+    else:
+        return ""
+    is_due = episode.on_expiry in {expiry.on_expiry, OnExpiry.RELEASE}
+    is_sooner = not is_due or episode.expires_at is None or expiry.expires_at < episode.expires_at
+    return missing if is_sooner else ""

@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 from django.db import transaction
 from django.db.models import F
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
@@ -98,6 +100,7 @@ def describe(
     actor.require("switches:write")
     check_fields(changes)
     with transaction.atomic():
+        authority.require(actor, Action.EDIT, identify(scope, key))
         publication.lock()
         switch = lock_switch(scope, key)
         if switch is None and not any(changes.values()):

@@ -122,7 +122,7 @@ def _describe_changes(approvals: Sequence[Approval]) -> list[dict[str, Any]]:
 
 @approvals.on_approval(
     Approval.Kind.RELEASE,
-    lock_first=publication.lock,
+    lock_first=publication.lock_with_teams,
     check_reason=reasons.find_text_problems,
     on_end=_end_unapproved,
     requires_confirmation=lambda approval: approval.target == GLOBAL_ID,

@@ -108,6 +108,7 @@ def _announce(episode: Episode, notice: timedelta, now: datetime) -> None:
         scope=switch.scope,
         severity=severity,
         subject=changes.episode_subject(episode),
+        resource=switch.pk,
         facts=changes.message_facts(
             switch,
             episode,

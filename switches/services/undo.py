@@ -5,6 +5,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import F
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.ended_sessions import retry_if_ended
 from controlplane.core.errors import Conflict
@@ -32,6 +34,7 @@ def undo(*, scope: str, key: str, actor: Actor, now: datetime, if_newest: bool =
     with transaction.atomic():
         head = publication.lock()
         switch, episode = lock_engaged(scope, key)
+        authority.require(actor, Action.ENGAGE, switch.pk)
         if episode.engaged_by_identity != actor.identity:
             raise Conflict("Only the person who engaged it can undo that. Release it instead.")
         if now - episode.engaged_at > UNDO_WINDOW:

@@ -115,18 +115,20 @@ class TestPage:
         client = browser_as("operator")
 
         def queries():
+            client.get(FINANCE)  # The count of attention items is then cached for some seconds.
             with CaptureQueriesContext(connection) as caught:
                 client.get(FINANCE)
             return len(caught)
 
         engaged("segment:finance")
-        queries()  # The count of attention items is cached for some seconds.
+        released()  # with a review: who may decide on it is asked of the teams
+        engaged("segment:finance")
         few = queries()
         for _ in range(5):
             released()
             engaged("segment:finance")
 
-        assert queries() == few <= 30  # of which three are for the plot of calls
+        assert queries() == few <= 32  # of which three are for the plot of calls
 
     def test_page_is_current_until_something_changes(self):
         engaged()

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
+from controlplane.core.actions import Action
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.page_registry import AttentionAction, AttentionItem, attention_rows
 from switches.models import Trip
@@ -24,13 +25,22 @@ def list_waiting_trips(_now: datetime, questions: Sequence[Escalation]) -> list[
             since=trip.at,
             actions=(
                 AttentionAction(
-                    "Engage…", notifications.engage_path(trip), "switches:write", "engaged"
+                    "Engage…",
+                    notifications.engage_path(trip),
+                    "switches:write",
+                    "engaged",
+                    authority=Action.ENGAGE,
                 ),
                 AttentionAction(
-                    "Dismiss…", f"/trips/{trip.pk}/dismiss/", "switches:write", "close"
+                    "Dismiss…",
+                    f"/trips/{trip.pk}/dismiss/",
+                    "switches:write",
+                    "close",
+                    authority=Action.EXTEND,
                 ),
             ),
             subjects=(f"{history.SUBJECT}{trip.pk}",),
+            resource=trip.switch,
         )
         for trip in resolution.list_waiting(questions)
     ]

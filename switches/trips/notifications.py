@@ -42,6 +42,7 @@ def announce(row: Trip, now: datetime, *, alone: bool = False) -> int:
         event_key=event_key,
         scope=row.switch.partition(":")[0],
         subject=f"episode:{row.episode_id}" if row.episode_id else f"{SUBJECT}{row.pk}",
+        resource=row.switch,
         facts=message_facts(row),
         now=now,
     )
@@ -54,6 +55,7 @@ def announce_resolved(row: Trip, now: datetime) -> None:
         event_key=f"trip:{row.pk}:resolved:{timestamp(now)}",
         scope=row.switch.partition(":")[0],
         subject=f"episode:{row.episode_id}",
+        resource=row.switch,
         facts=message_facts(row),
         now=now,
     )
@@ -66,6 +68,7 @@ def open_escalation(row: Trip, more: Mapping[str, Any], *, announced: bool, now:
         event="trip.waits",
         severity=SEVERITY,
         scope=row.switch.partition(":")[0],
+        resource=row.switch,
         facts={**message_facts(row), **more},
         announced=announced,
         now=now,

@@ -6,7 +6,8 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
 
-from controlplane.core import reasons
+from controlplane.core import authority, reasons
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
@@ -24,6 +25,7 @@ def resolve_alert(*, switch: str, fingerprint: str, actor: Actor, now: datetime)
     fingerprint = texts.clean_text(fingerprint)
     with transaction.atomic():
         history.lock_trips()
+        authority.require(actor, Action.ENGAGE, switch)
         rows = Trip.objects.filter(
             switch=switch, fingerprint=fingerprint, resolved_at__isnull=True
         ).order_by("id")
@@ -57,6 +59,7 @@ def dismiss_trip(*, trip_id: int, reason: str, actor: Actor, now: datetime) -> T
         trip = Trip.objects.select_for_update().filter(pk=trip_id).first()
         if trip is None:
             raise NotFound("This trip doesn't exist.")
+        authority.require(actor, Action.EXTEND, trip.switch)
         subject = f"{history.SUBJECT}{trip.pk}"
         question = Escalation.objects.filter(subject=subject, closed_at__isnull=True).first()
         if question is None:

@@ -12,6 +12,8 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput
@@ -52,12 +54,14 @@ def request_trip(
 ) -> TripResult:
     """Engage `switch` (`experiment:ranking-v2`) if the policies allow it, in one transaction.
 
-    Raise :class:`InvalidInput` for an invalid request. A refusal is recorded and returned.
+    Raise :class:`InvalidInput` for an invalid request, and :class:`Forbidden` if the actor may not
+    engage the switch. A refusal by the policies is recorded and returned.
     """
     actor.require(PERMISSION)
     request = validate_request(switch, source, fingerprint, reason, evidence, expires_in)
     with transaction.atomic():
         history.lock_trips()
+        authority.require(actor, Action.ENGAGE, request.switch)
         policy, context, decision = _decide(request, now)
         if decision.outcome == Trip.Outcome.TRIPPED:
             publication.lock()

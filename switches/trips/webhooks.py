@@ -17,7 +17,7 @@ from rest_framework.response import Response
 
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
-from controlplane.core.errors import InvalidInput
+from controlplane.core.errors import Forbidden, InvalidInput
 from controlplane.core.http.json_format import StrictJSONParser
 from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView
@@ -117,14 +117,20 @@ def _process_alert(alert: AlertmanagerAlert, actor: Actor, rehearsed: bool) -> d
     with transaction.atomic():
         if alert.resolved:
             alert_id = {"switch": alert.switch, "fingerprint": alert.fingerprint}
-            why = resolution.resolve_alert(**alert_id, actor=actor, now=db_now())
-            result = _build_result(alert, why)
+            result = _build_result(alert, _resolve(alert_id, actor))
         else:
             result = _request_trip(alert, actor)
         if rehearsed:
             transaction.set_rollback(True)
             result["trip"] = None
     return result
+
+
+def _resolve(alert_id: Mapping[str, str], actor: Actor) -> str:
+    try:
+        return resolution.resolve_alert(**alert_id, actor=actor, now=db_now())
+    except Forbidden as refused:
+        return refused.detail
 
 
 def _request_trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
@@ -143,6 +149,14 @@ def _request_trip(alert: AlertmanagerAlert, actor: Actor) -> dict[str, Any]:
     except InvalidInput as error:
         why = f"The alert's labels are not valid. {error.detail}"
         trip_result = services.record_refusal(**request, why=why, actor=actor, now=now)
+    except Forbidden as refused:
+        trip_result = services.record_refusal(
+            **request,
+            why=refused.detail,
+            escalate=f"forbidden:{actor.label}",
+            actor=actor,
+            now=now,
+        )
     result = {"tripped": trip_result.tripped, "why": trip_result.why, "trip": trip_result.trip.pk}
     return {**_build_result(alert, trip_result.why), **result}
 

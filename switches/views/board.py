@@ -7,11 +7,13 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from controlplane.core import authority
 from controlplane.core.favorites import services as favorites
 from controlplane.core.first_steps import context as first_steps
 from controlplane.core.instances.check_series import MINUTE_SECONDS, counted_until
 from controlplane.core.page_registry import BOARD_NOTICES
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
+from controlplane.core.team_filter import build_filter_context, read_team_filter
 from switches import board, page_updates
 from switches.favorite_kinds import KIND as FAVORITE
 from switches.models import Switch
@@ -52,13 +54,17 @@ def alarm_bar(request: PersonRequest) -> HttpResponse:
 
 
 def _build_context(request: PersonRequest, head: int, now: datetime) -> dict[str, Any]:
-    filters = _read_filters(request)
+    teams = authority.read_teams()
+    filters = _read_filters(request, teams)
+    found = board.load_switchboard(filters, request.user, now)
     return {
+        **build_filter_context(filters.team, found.hidden),
+        "teams": teams,
         "live": True,
         "head": _build_token(head, now),
         "now": now,
         "filters": filters,
-        "board": board.load_switchboard(filters, request.user, now),
+        "board": found,
         "known": Switch.objects.count(),
         "notices": [notice for read in BOARD_NOTICES.functions() if (notice := read(now))],
         "scopes": SCOPES.values(),
@@ -71,7 +77,7 @@ def _build_token(head: int, now: datetime) -> str:
     return f"{head}-{counted_until(now) // MINUTE_SECONDS}"
 
 
-def _read_filters(request: PersonRequest) -> board.SwitchboardFilters:
+def _read_filters(request: PersonRequest, teams: authority.Teams) -> board.SwitchboardFilters:
     given = request.GET
     state, scope, page = given.get("state", ""), given.get("scope", ""), given.get("page", "")
     return board.SwitchboardFilters(
@@ -82,4 +88,5 @@ def _read_filters(request: PersonRequest) -> board.SwitchboardFilters:
         mine=given.get(favorites.FILTER, "") == "1",
         favorites=favorites.load_viewer_keys(request).get(FAVORITE, ()),
         only_favorites=given.get(favorites.FILTER) == favorites.SELECTED,
+        team=read_team_filter(request, teams),
     )

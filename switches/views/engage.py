@@ -13,7 +13,8 @@ from django.utils.http import urlencode
 from django.views.decorators.http import require_http_methods, require_POST
 from django_htmx.http import trigger_client_event
 
-from controlplane.accounts.people.authority import approvers
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, InvalidInput
 from controlplane.core.http.permissions import actor_of
@@ -218,7 +219,9 @@ def _show_engaged(request: PersonRequest, done: services.Engagement) -> HttpResp
         "approval": done.approval,
         "review": done.review,
         "notice": done.notice,
-        "approvers": approvers(but=request.user.pk) if done.approval else [],
+        "approvers": authority.who_may(Action.APPROVE, done.switch.pk, but=request.user.pk)
+        if done.approval
+        else [],
         "undo_until": undo_until(done.switch, done.episode, request.user, now),
         "now": now,
         **build_progress(done.switch, now, DIALOG),

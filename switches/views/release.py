@@ -10,8 +10,10 @@ from django.shortcuts import render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods
 
-from controlplane.accounts.people.authority import approvers
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
+from controlplane.core.authority import AuthorityDecision
 from controlplane.core.change_views import submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, Forbidden, InvalidInput
@@ -25,6 +27,7 @@ from controlplane.core.page_responses import (
     show,
     signed_in,
 )
+from controlplane.core.roles import Power
 from switches import blast, services
 from switches.confirmation import require_confirmation
 from switches.forms import ReleaseForm
@@ -34,8 +37,9 @@ from switches.ramps import plan as plans
 from switches.ramps.plan_editor import Editor
 from switches.rules import guard
 from switches.rules.break_glass import SafetyRefused
+from switches.rules.evaluation import Refusal
 from switches.services import Release
-from switches.services.release import two_person_refusal
+from switches.services.release import ownership_refusal, two_person_refusal
 
 from .actions import read_switch, show_refusal
 
@@ -121,6 +125,7 @@ def _carry_out(
         mode=mode,
         plan=submitted.plan() if submitted is not None and mode == RAMP else None,
         break_glass=break_glass,
+        ask=break_glass is None and bool(form.get_text("ask")),
         actor=actor,
         now=now,
     )
@@ -174,8 +179,7 @@ def _show_edited(
             "is_open": True,
             "oob": True,
             "now": now,
-            "ramp_asks": guard.needs_second_person(switch, at_once=editor.is_hasty),
-            "at_once_asks": guard.needs_second_person(switch, at_once=True),
+            **_find_approvals(request, switch, editor),
             **_editor_context(editor, last, now),
         }
         return render(request, EDITOR, context)
@@ -193,15 +197,15 @@ def _show(
     status: int = 200,
     more: Mapping[str, Any] | None = None,
 ) -> HttpResponse:
-    at_once_asks = guard.needs_second_person(switch, at_once=True)
-    episode = switch.episode
+    actor, episode = actor_of(request), switch.episode
     ramp = live_ramps.find_live_ramp(switch.pk)
     is_ramping = ramp is not None and ramp.job.state != "pending"
-    ramp_asks = guard.needs_second_person(switch, at_once=editor.is_hasty)
-    rules, second_person = [], []
-    if request.user.may_approve:
+    asks = _find_approvals(request, switch, editor)
+    may_at_once = authority.decide(actor, Action.RELEASE_AT_ONCE, switch.pk).is_allowed
+    rules, people = [], []
+    if may_at_once or actor.has(Power.APPROVE):
         rules = guard.refusals_to_release(switch.pk)
-        second_person = [two_person_refusal(switch)] if at_once_asks else []
+        people = _list_overridable(switch, asks["owner"])
     context = {
         "switch": switch,
         "episode": episode,
@@ -211,19 +215,37 @@ def _show(
         "now": now,
         "ramp": ramp if is_ramping else None,
         "pending": None if is_ramping else ramp,
-        "ramp_asks": ramp_asks,
-        "at_once_asks": at_once_asks,
-        "may_at_once": at_once_asks or request.user.may_approve,
-        "approvers": approvers(but=request.user.pk) if at_once_asks else [],
-        "refusals": [*rules, *second_person],
+        **asks,
+        "may_at_once": asks["at_once_asks"] or may_at_once,
+        "approvers": authority.who_may(Action.APPROVE, switch.pk, but=request.user.pk),
+        "refusals": [*rules, *people],
         "rules": rules,
-        "may_break_glass": bool(rules or second_person) and episode is not None,
-        "may_glass_ramp": not is_ramping and bool(rules or ramp_asks),
+        "may_break_glass": bool(rules or people) and episode is not None,
+        "may_glass_ramp": not is_ramping and bool(rules or asks["ramp_asks"]),
         "wider": blast.wider_engaged(switch.pk, now) if episode else [],
         **_editor_context(editor, last, now),
         **(more or {}),
     }
     return show(request, TEMPLATE, context, status=status)
+
+
+def _find_approvals(request: PersonRequest, switch: Switch, editor: Editor) -> dict[str, Any]:
+    """Return which releases need an approval, and the `owner` if it is theirs to give."""
+    decision = authority.decide(actor_of(request), Action.RELEASE, switch.pk)
+    owner = decision if decision.can_ask else None
+    return {
+        "owner": owner,
+        "ramp_asks": bool(owner) or guard.needs_second_person(switch, at_once=editor.is_hasty),
+        "at_once_asks": bool(owner) or guard.needs_second_person(switch, at_once=True),
+    }
+
+
+def _list_overridable(switch: Switch, owner: AuthorityDecision | None) -> list[Refusal]:
+    """Return the refusals, other than those of safety rules, that break-glass overrides."""
+    refusals = [ownership_refusal(switch, owner)] if owner else []
+    if guard.needs_second_person(switch, at_once=True):
+        refusals.append(two_person_refusal(switch))
+    return refusals
 
 
 def _find_opened(form: ReleaseForm) -> str:

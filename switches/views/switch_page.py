@@ -6,12 +6,14 @@ from typing import Any
 from django.http import HttpResponse
 from django.views.decorators.http import require_GET
 
-from controlplane.accounts.people.authority import approvers
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import change_feed
 from controlplane.core.audit.differences import compare_texts
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.comments.services import list_comments
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 from switches import board, comment_kinds, page_updates
 from switches.blast import blast_radius
@@ -52,6 +54,7 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
     blast = blast_radius(switch.pk, now)
     ramp = timeline.find_timeline(switch, row.episode, now)
     second = approval is not None or (switch.scope == GLOBAL.name and row.episode is not None)
+    teams = authority.read_teams()
     return {
         "now": now,
         "switch": switch,
@@ -62,7 +65,11 @@ def _build_context(request: PersonRequest, switch: Switch, now: datetime) -> dic
             row.episode, now, is_reengaging=ramp is not None and ramp.state == "failed"
         ),
         "approval": approval,
-        "approvers": approvers(but=request.user.pk) if second else [],
+        "teams": teams,
+        "may_approve": teams.decide(actor_of(request), Action.APPROVE, switch.pk),
+        "approvers": authority.who_may(Action.APPROVE, switch.pk, but=request.user.pk)
+        if second
+        else [],
         "blast": blast,
         "origin": request.build_absolute_uri("/")[:-1],
         **build_progress(switch, now),

@@ -13,6 +13,7 @@ from breakers.dead_letters.models import Departure
 from breakers.dead_letters.sources import DEFAULT_SERVER
 from controlplane.core.http.fields import EmptyBody, Filters, Moment, StrictIntegerField, Text
 from controlplane.core.jobs.models import Job
+from controlplane.core.team_filter import TEAM_HELP
 
 CRITERIA = {
     "fingerprint": "Fingerprint of a group.",
@@ -44,6 +45,7 @@ class InboxFilters(Filters):
     server = serializers.CharField(
         required=False, max_length=60, help_text="List only the streams of this Redis server."
     )
+    team = serializers.CharField(required=False, max_length=60, help_text=TEAM_HELP)
 
 
 class LetterFilters(ServerFilter):

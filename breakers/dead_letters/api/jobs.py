@@ -12,6 +12,7 @@ from breakers.dead_letters.bulk import edit_preview, eligibility, replays
 from breakers.dead_letters.letters.field_edits import FieldEdit
 from breakers.dead_letters.letters.filters import LetterFilter
 from breakers.dead_letters.models import LetterStream
+from breakers.dead_letters.removals import settlement
 from breakers.dead_letters.resources import DeadLetterJobShape, replay_resource
 from controlplane.core.actors import Actor
 from controlplane.core.approvals.api import ApprovalShape
@@ -77,6 +78,7 @@ class ReplayList(DeadLetterIdView, ListView[Job]):
         most_retries = arguments.get("most_retries", replays.MAX_RETRIES)
         rate = arguments.get("rate_per_second", replays.RATE_PER_SECOND)
         replays.validate_limits(stream, action, rate, most_retries)
+        settlement.require_authority(actor, action, stream)
         chosen, edit = arguments["chosen"], arguments.get("edit")
         counts = eligibility.count_eligible(stream, chosen, action, most_retries, now, edit=edit)
         if edit is None:

@@ -20,7 +20,9 @@ from breakers.dead_letters.redis_servers import reader, servers
 from breakers.dead_letters.removals import missing_letters
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
+from controlplane.core.http.permissions import actor_of
 from controlplane.core.http.views import ApiView
+from controlplane.core.team_filter import parse_team_filter
 
 from .bodies import InboxFilters, MessageFilters, ServerFilter
 from .shapes import (
@@ -72,11 +74,16 @@ class Inbox(ApiView):
 
         Streams with an alarm come first, then the deepest.
         """
-        server = self.filters.parse(request.query_params).get("server")
-        now = db_now()
+        filters, now = self.filters.parse(request.query_params), db_now()
+        server = filters.get("server")
+        team = parse_team_filter(actor_of(request), filters.get("team", ""))
         if server is not None:
             servers.get_server(server)
-        rows = [row for row in streams.list_shown(now) if server in (None, row.server)]
+        rows = [
+            row
+            for row in streams.list_shown(now)
+            if server in (None, row.server) and team.includes(row.resource)
+        ]
         return Response(resources.stream_resources(rows, now))
 
 

@@ -66,6 +66,7 @@ def request_replay(
     """
     actor.require(SCOPE)
     validate_limits(stream, action, rate_per_second, most_retries)
+    settlement.require_authority(actor, action, stream)
     if edit is not None and action != RETRY:
         raise InvalidInput({"edit": [f"Leave it out: this doesn't apply to {action}."]})
     reason = settlement.require_reason(reason)
@@ -91,6 +92,7 @@ def request_replay(
         waits_for=dependencies,
     )
     with transaction.atomic():
+        settlement.require_authority(actor, action, stream)
         if action == PURGE:
             return _request_purge_approval(replay, reason, actor, now, is_counted=is_counted)
         return _start_job(replay, reason, actor, now)
@@ -203,6 +205,7 @@ def _describe_changes(requests: Sequence[Approval]) -> list[dict[str, Any]]:
     lock_first=lambda: None,  # The stream's row has to be locked after the approval's row.
     check_reason=partial(reasons.find_text_problems, called="reason"),
     describe_changes=_describe_changes,
+    get_resource=lambda approval: f"stream:{approval.diff.get('stream', '')}",
 )
 def _purge_as_approved(approval: Approval, actor: Actor, now: datetime) -> None:
     diff = approval.diff

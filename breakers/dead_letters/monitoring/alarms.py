@@ -93,6 +93,7 @@ def _announce_alarm(
         event=event,
         event_key=f"{event}:{stream.pk}:{timestamp(since)}",
         subject=stream.message_thread,
+        resource=stream.resource,
         facts={
             "stream": str(stream),
             "depth": stream.depth,

@@ -1,6 +1,6 @@
 """Groups of letters with the same error: those in a stream, and the most frequent ones."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -63,14 +63,19 @@ class GroupFailures:
     days: Mapping[date, int]
 
 
-def list_most_failed(start: datetime, end: datetime, most: int) -> list[GroupFailures]:
+def list_most_failed(
+    start: datetime, end: datetime, most: int, selected: Collection[int] | None = None
+) -> list[GroupFailures]:
     """Return up to `most` error groups in which the most letters arrived, the largest first.
 
     Whole UTC days are counted, from the day of `start` to the last day that begins before `end`.
+    `selected` are ids of streams, None selects all.
     """
     last_day = (end - timedelta(microseconds=1)).astimezone(UTC).date()
     days = GroupDay.objects.filter(day__gte=start.astimezone(UTC).date(), day__lte=last_day)
     served = days.filter(group__stream__server__in=configured_sources().servers)
+    if selected is not None:
+        served = served.filter(group__stream__in=selected)
     summed = served.values("group").annotate(total=Sum("arrived")).order_by("-total", "group")
     totals = {one["group"]: int(one["total"]) for one in summed[:most]}
     groups: dict[int, LetterGroup] = {}

@@ -95,7 +95,7 @@ def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
     :class:`ServerUnavailable`. If the server is unavailable, a declared intent is executed later,
     and a repeat of the request continues it.
     """
-    request.actor.require(settlement.SCOPE)
+    settlement.require_authority(request.actor, request.action, request.stream)
     reason = settlement.require_reason(request.reason)
     if request.stream.source == LetterStream.Source.OUTBOX:
         raise NotFound("Messages of the outbox are not in a stream. Retry them in the outbox.")
@@ -117,6 +117,7 @@ def prepare_removal(request: RemovalRequest) -> PreparedRemoval:
         actor=request.actor,
         reason=reason,
         edits=None if edited is None else {entry.id: edited},
+        check=partial(settlement.require_authority, request.actor, request.action, request.stream),
         now=request.now,
     )
     if not declared:

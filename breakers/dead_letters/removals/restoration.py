@@ -12,6 +12,7 @@ from django.db.models import F
 from breakers.dead_letters.models import POSITION, Departure
 from breakers.dead_letters.redis_servers.servers import ServerUnavailable
 from controlplane.core import authority, deadline
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
@@ -66,6 +67,7 @@ def prepare_restore(
     reason = settlement.require_reason(reason)
     with transaction.atomic(durable=True):
         departure = archive.lock_departure(departure_id)
+        authority.require(actor, Action.REPLAY, departure.stream.resource)
         _require_restorable(departure, now)
         if dry_run:
             return PreparedRestore(departure, actor)

@@ -9,6 +9,7 @@ from breakers.dead_letters.letters import ids
 from breakers.dead_letters.letters.entries import LetterEntry
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
+from controlplane.core import authority
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden, NotFound
@@ -35,6 +36,7 @@ def reveal_letter(
     letter is gone, and :class:`ServerUnavailable`.
     """
     _require_permission(actor)
+    authority.require_in_limits(actor, stream.resource)
     reason = settlement.require_reason(reason)
     if stream.source == LetterStream.Source.OUTBOX:
         raise NotFound("Messages of the outbox are not in a stream.")
@@ -51,6 +53,7 @@ def reveal_archived(*, departure_id: int, actor: Actor, now: datetime, reason: s
     _require_permission(actor)
     reason = settlement.require_reason(reason)
     departure = archive.find_departure(departure_id)
+    authority.require_in_limits(actor, departure.stream.resource)
     after = {"id": departure.entry_id, "archive": departure.pk}
     _record_audit(departure.stream, after, actor, reason, now)
     return departure

@@ -14,7 +14,9 @@ from django.db.models import F, Value
 from django.db.models.functions import Greatest
 
 from breakers.dead_letters.models import POSITION, Departure, Gap, Letter, LetterStream
-from controlplane.core import reasons
+from controlplane.core import authority, reasons
+from controlplane.core.actions import Action
+from controlplane.core.actors import Actor
 from controlplane.core.errors import InvalidInput
 from controlplane.core.live import change_notices
 from controlplane.core.sql import execute
@@ -22,6 +24,12 @@ from controlplane.core.sql import execute
 from .execution import Outcomes, RemovalOutcome
 
 SCOPE = "dlq:write"
+REQUIRED = {
+    Departure.Action.RETRY: Action.REPLAY,
+    Departure.Action.DISCARD: Action.PURGE,
+    Departure.Action.PURGE: Action.PURGE,
+}
+"""Actions on the stream as which removals of letters count."""
 MAX_FIELDS = 3500
 """Maximum number of fields that a script can add to a stream, limited by the Lua stack."""
 MAX_BYTES = 64 * 1024 * 1024
@@ -40,6 +48,12 @@ _CAME = """
     FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS came (id, state, new_id)
     WHERE departure.id = came.id
 """
+
+
+def require_authority(actor: Actor, removal: str, stream: LetterStream) -> None:
+    """Raise :class:`Forbidden` unless the actor may retry, discard or purge letters of a stream."""
+    actor.require(SCOPE)
+    authority.require(actor, REQUIRED[Departure.Action(removal)], stream.resource)
 
 
 def settle_intents(

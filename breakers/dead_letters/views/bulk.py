@@ -118,6 +118,7 @@ def bulk_job_page(request: PersonRequest, server: str, name: str) -> HttpRespons
         is_edit, action = action == EDIT, replays.RETRY if action == EDIT else action
     except InvalidInput as error:
         return render_refusal(request, stream, "", Conflict(error.detail))
+    settlement.require_authority(actor, action, stream)
     form = BulkForm(submitted_data(request))
     edit = form.read_edit() if is_edit else None
 

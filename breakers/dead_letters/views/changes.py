@@ -66,7 +66,7 @@ class LetterReasonForm(ServiceForm):
 def retry_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
     stream, actor = find_stream_or_404(server, name, now), actor_of(request)
-    actor.require(settlement.SCOPE)
+    settlement.require_authority(actor, actions.RETRY, stream)
 
     def act(reason: str) -> HttpResponse:
         done = actions.retry(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
@@ -90,7 +90,7 @@ def retry_letter(request: PersonRequest, server: str, entry_id: str, name: str) 
 def discard_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
     stream, actor = find_stream_or_404(server, name, now), actor_of(request)
-    actor.require(settlement.SCOPE)
+    settlement.require_authority(actor, actions.DISCARD, stream)
 
     def act(reason: str) -> HttpResponse:
         actions.discard(stream=stream, entry_id=entry_id, reason=reason, actor=actor, now=now)
@@ -105,7 +105,7 @@ def discard_letter(request: PersonRequest, server: str, entry_id: str, name: str
 def restore_letter(request: PersonRequest, departure_id: int) -> HttpResponse:
     rows = Departure.objects.without_payload().select_related("stream")
     departure, actor, now = get_object_or_404(rows, pk=departure_id), actor_of(request), db_now()
-    actor.require(settlement.SCOPE)
+    settlement.require_authority(actor, actions.RETRY, departure.stream)
     stream, archive_url = departure.stream, reverse("archived_letter_page", args=[departure_id])
 
     def act(reason: str) -> HttpResponse:

@@ -68,7 +68,7 @@ class EditField:
 def edit_letter(request: PersonRequest, server: str, entry_id: str, name: str) -> HttpResponse:
     now = db_now()
     stream, actor = find_stream_or_404(server, name, now), actor_of(request)
-    actor.require(settlement.SCOPE)
+    settlement.require_authority(actor, actions.RETRY, stream)
     try:
         entry = letter.read_letter(stream, entry_id, EDIT_LIMITS)
         if entry is None:

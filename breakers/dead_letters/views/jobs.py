@@ -15,9 +15,10 @@ from breakers.dead_letters.monitoring import indexer
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
 from breakers.dead_letters.removals import settlement
 from breakers.views import live
+from controlplane.core import authority
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
-from controlplane.core.jobs import stuck_jobs
+from controlplane.core.jobs import kinds, stuck_jobs
 from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.resources import measure_rate
 from controlplane.core.page_responses import PersonRequest, signed_in
@@ -50,11 +51,22 @@ def replay_page(request: PersonRequest, job_id: int) -> HttpResponse:
     return live.render_page(request, "dead_letters/replay", _page_context(request, replay, now))
 
 
+def _authority_context(request: PersonRequest, replay: Replay) -> dict[str, Any]:
+    """Return the stream's owner, what the person may do with the job, and why no more."""
+    actor, job = actor_of(request), replay.job
+    verbs = VERBS.get(Job.State(job.state), ()) if actor.may(settlement.SCOPE) else ()
+    decisions = {verb: authority.decide(actor, *kinds.get_action(job, verb)) for verb in verbs}
+    return {
+        "team": authority.read_teams().owner_of(replay.stream.resource),
+        "verbs": [verb for verb in verbs if decisions[verb].is_allowed],
+        "refused": [one for one in decisions.values() if not one.is_allowed][:1],
+    }
+
+
 def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict[str, Any]:
     job = replay.job
     counts = {**replays.NO_COUNTS, **replay.counts}
     departures = Departure.objects.without_payload().filter(job=job).order_by("-id")
-    may_write = actor_of(request).may(settlement.SCOPE)
     rate, left = measure_rate(job, now), None
     if rate and job.state == Job.State.RUNNING and job.total > job.done:
         left = timedelta(seconds=(job.total - job.done) / rate)
@@ -70,7 +82,7 @@ def _page_context(request: PersonRequest, replay: Replay, now: datetime) -> dict
         "rate": rate,
         "left": left,
         "is_stuck": stuck_jobs.is_stuck(job, now),
-        "verbs": VERBS.get(Job.State(job.state), ()) if may_write else (),
+        **_authority_context(request, replay),
         "narrowed_by": filters.describe_criteria(replay.chosen),
         "edit": replays.redacted_edit(replay),
         "waits_for": [(one, names.split_name(one)) for one in replay.waits_for],

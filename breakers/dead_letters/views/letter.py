@@ -17,14 +17,13 @@ from breakers.dead_letters.letters.entries import LetterEntry, ReadLimits
 from breakers.dead_letters.models import Departure, LetterStream
 from breakers.dead_letters.redis_servers import reader
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
-from breakers.dead_letters.removals import archive, execution, missing_letters, settlement
+from breakers.dead_letters.removals import archive, execution, missing_letters
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
-from controlplane.core.http.permissions import actor_of
 from controlplane.core.page_responses import PersonRequest, signed_in
 
 from . import payload
-from .stream import find_stream_or_404
+from .stream import authority_context, find_stream_or_404
 
 
 @signed_in
@@ -74,7 +73,7 @@ def archived_context(
         "failed_again_id": ids.to_entry_id(left.failed_again_as) if left.failed_again_as else "",
         "revealed": revealed,
         "events": _events_context(history.list_events(left.stream, left.entry, redaction=hiding)),
-        "may_write": actor_of(request).may(settlement.SCOPE),
+        **authority_context(request, left.stream),
         "may_restore": archive.is_restorable(left, now),
     }
 
@@ -115,7 +114,7 @@ def letter_context(
         "events": _events_context(
             history.list_events(stream, entry, redaction=None if revealed else hiding)
         ),
-        "may_write": actor_of(request).may(settlement.SCOPE),
+        **authority_context(request, stream),
         "size_bytes": entry.size_bytes,
     }
 

@@ -10,8 +10,10 @@ from django.views.decorators.http import require_GET
 from breakers.dead_letters.models import Departure, LetterStream, Replay
 from breakers.dead_letters.monitoring import groups, indexer, streams
 from breakers.dead_letters.redis_servers.servers import ServerRefused, ServerUnavailable
-from breakers.dead_letters.removals import archive
+from breakers.dead_letters.removals import archive, settlement
 from breakers.views import live
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.clock import db_now
 from controlplane.core.errors import NotFound
 from controlplane.core.http.permissions import actor_of
@@ -44,7 +46,7 @@ def stream_page(request: PersonRequest, server: str, name: str) -> HttpResponse:
         "stream": stream,
         "tab": tab,
         "growth": growth if stream.sampled_at else None,
-        "may_write": actor_of(request).may("dlq:write"),
+        **authority_context(request, stream),
         "gaps_total": stream.vanished_total,
         "replays": list(replays.select_related("job", "stream").order_by("-job_id")[:5]),
         **server_context(),
@@ -59,6 +61,20 @@ def find_stream_or_404(server: str, name: str, now: datetime) -> LetterStream:
         return streams.find_stream(server, name, now)
     except (NotFound, ServerUnavailable, ServerRefused) as error:
         raise Http404 from error
+
+
+def authority_context(request: PersonRequest, stream: LetterStream) -> dict[str, Any]:
+    """Return the stream's owner, and the decisions on what the person may do with its letters."""
+    actor = actor_of(request)
+    may_replay = authority.decide(actor, Action.REPLAY, stream.resource)
+    may_discard = authority.decide(actor, Action.PURGE, stream.resource)
+    is_allowed = may_replay.is_allowed or may_discard.is_allowed
+    return {
+        "team": may_replay.owner,
+        "may_replay": may_replay,
+        "may_discard": may_discard,
+        "may_write": actor.may(settlement.SCOPE) and is_allowed,
+    }
 
 
 def _groups_context(request: PersonRequest, stream: LetterStream, now: datetime) -> dict[str, Any]:

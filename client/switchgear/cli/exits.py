@@ -128,6 +128,8 @@ def _next_steps(problem: Mapping[str, Any], code: int) -> list[str]:
         ]
     if isinstance(failed := problem.get("failed"), list):  # Of several data planes.
         return [f"{one['url']}: {one['detail']}" for one in failed]
+    if who_may := _describe_who_may(problem):
+        return [who_may]
     if problem.get("status") == 401:
         return ["Set SWITCHGEAR_TOKEN (or --token-file) to a valid token."]
     if isinstance(problem.get("episode"), Mapping) and problem.get("switch"):
@@ -137,6 +139,13 @@ def _next_steps(problem: Mapping[str, Any], code: int) -> list[str]:
     if code == UNREACHABLE and away:
         return [OUTAGE_HINT]
     return []
+
+
+def _describe_who_may(problem: Mapping[str, Any]) -> str:
+    """Return who may do what the console refused, and who is on call for its owner, or ""."""
+    names, on_call = problem.get("who_may"), problem.get("on_call")
+    texts = [f"Who may: {', '.join(map(str, names))}."] if names and isinstance(names, list) else []
+    return " ".join([*texts, *([f"On call: {on_call}."] if on_call else [])])
 
 
 def _option(field: str) -> str:

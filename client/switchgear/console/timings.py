@@ -136,7 +136,9 @@ class SendSchedule:
         self.due_at = time.monotonic() + pause
         if error.status in REFUSAL_STATUSES and not self.is_refused:
             self.is_refused = True
-            hint = f": the token needs the scope {self.scope}" if error.status == 403 else ""
+            hint = ""
+            if error.status == 403:
+                hint = f": the token lacks the scope {self.scope}, or another team owns the service"
             log.warning("switchgear: the console rejected %s: %s%s", self.name, error.why, hint)
 
 

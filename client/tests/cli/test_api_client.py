@@ -99,6 +99,26 @@ def test_every_refusal_has_its_exit_code_and_the_problem_is_passed_on(
     assert result.problem == problem
 
 
+@pytest.mark.parametrize(
+    ("more", "hint"),
+    [
+        ({"who_may": ["amy", "lee"], "on_call": "Amy Wu"}, ["Who may: amy, lee. On call: Amy Wu."]),
+        ({"who_may": ["amy"], "on_call": None}, ["Who may: amy."]),
+        ({"who_may": [], "on_call": "Amy Wu"}, ["On call: Amy Wu."]),
+        ({"who_may": [], "on_call": None}, []),
+        ({"who_may": "amy", "on_call": ""}, []),
+    ],
+)
+def test_refusal_names_who_may(console, asking, more, hint):
+    detail = "Payments owns feature:chat. Only its members may release it."
+    console.answer("POST", PATH, (403, {"status": 403, "detail": detail, **more}))
+
+    result = asking(*ENGAGE)
+
+    assert result.code == exits.NO_RIGHTS
+    assert result.err.splitlines() == [f"switchgear: {detail}", *(f"  {one}" for one in hint)]
+
+
 def test_wrong_fields_are_named_as_the_options_are(console, asking):
     errors = {"reason": ["Too short."], "plan[1].percent": ["Must grow."], "other": ["Wrong."]}
     problem = {"status": 400, "detail": "…", "errors": errors}

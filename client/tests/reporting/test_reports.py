@@ -19,7 +19,7 @@ from switchgear.sli import MAX_NAMES
 from switchgear.testing import FakeClock
 from tests.fake_console import REPORT, TOKEN, Exchange, console
 from tests.faults import errors, forbids
-from tests.quick_client import QUICK
+from tests.quick_client import QUICK, PromptClient
 from tests.reporting.reporters import telling
 from tests.wait_helpers import our_threads, wait_until
 
@@ -143,9 +143,19 @@ def test_token_that_may_not_report_is_named_once_and_left_in_peace(there, caplog
 
     assert asked == 1
     [record] = caplog.records
-    assert "report:write" in record.getMessage()
+    assert "report:write, or another team owns the service" in record.getMessage()
     assert TOKEN not in caplog.text
     assert told.reporter.unreported == 2
+
+
+def test_client_whose_reports_are_refused_still_follows_the_switches(there):
+    there.report_lie = forbids
+    with PromptClient(there.url, TOKEN, service="core") as gear:
+        wait_until(lambda: there.reports, 5)
+
+        there.engage("feature:chat")
+
+        wait_until(lambda: not gear.allowed(feature="chat"), 5)
 
 
 def test_report_is_not_sent_before_the_console_wants_it(there):

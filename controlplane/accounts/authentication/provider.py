@@ -33,10 +33,14 @@ NEEDED = ["exp", "iat", "iss", "aud", "sub"]
 
 @dataclass(frozen=True)
 class Identity:
-    """A person's verified claims from the identity provider; `auth_time` is in Unix seconds."""
+    """A person's verified claims from the identity provider; `auth_time` is in Unix seconds.
+
+    `object_id` is the `oid` of Entra ID, whose subjects differ by application; "" elsewhere.
+    """
 
     issuer: str
     subject: str
+    object_id: str
     username: str
     name: str
     email: str
@@ -151,6 +155,7 @@ def _build_identity(claims: dict[str, Any], more: dict[str, Any]) -> Identity:
     return Identity(
         issuer=settings.OIDC.issuer,
         subject=claims["sub"],
+        object_id=_clean_claim(claims, "oid"),
         username=_clean_claim(more, "preferred_username"),
         name=_clean_claim(more, "name"),
         email=_clean_claim(more, "email"),

@@ -1,6 +1,5 @@
 """Users of single sign-on, whose roles follow the provider's groups at each sign-in."""
 
-import re
 from datetime import datetime
 
 import structlog
@@ -11,6 +10,8 @@ from django.db import transaction
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
+from controlplane.accounts.teams import groups as team_groups
+from controlplane.accounts.teams.storage import lock_teams
 from controlplane.core.actors import system_actor
 from controlplane.core.errors import Conflict, Forbidden
 from controlplane.core.roles import Role
@@ -24,23 +25,31 @@ log = structlog.get_logger(__name__)
 
 @transaction.atomic
 def find_or_create_user(identity: Identity, now: datetime) -> User:
-    """Return the user of a verified identity, created if necessary, with the role of its groups.
+    """Return the user of a verified identity, created if necessary, with what its groups give.
 
-    If several groups have a role in OIDC_ROLES, the strongest counts. Raises :class:`Forbidden` if
-    none has, if the user is deactivated, or if :func:`_find_by_email` does.
+    Groups give the strongest role by OIDC_ROLES, and memberships of teams. If SCIM provisioned the
+    user, the groups that it sent count. Raises :class:`Forbidden` if no group has a role, if the
+    user is deactivated, or if :func:`_find_by_email` does.
     """
-    given = [Role(role) for group, role in settings.OIDC.roles if group in identity.groups]
-    role = max(given, key=list(Role).index, default=None)
+    lock_teams(to_change=True)
+    people.lock_people(())  # Before the first audit entry, like the teams.
+    user = (
+        links.find_owner(identity.issuer, identity.subject)
+        or _find_provisioned(identity, now)
+        or _find_by_email(identity, now)
+    )
+    groups = identity.groups if user is None else team_groups.choose_groups(user, identity.groups)
+    role = team_groups.strongest_role(groups)
     if role is None:
         raise Forbidden(
             f"{settings.OIDC.name} signed you in, but none of your groups has access to this "
             "console. Ask its administrators which group to join."
         )
-    user = links.find_owner(identity.issuer, identity.subject) or _find_by_email(identity, now)
     if user is None:
         user = _create_user(identity, role, now)
     if not user.is_active:
         raise Forbidden("Your account is deactivated. An admin can activate it.")
+    team_groups.apply_groups(user, groups, actor=ACTOR, now=now)
     if user.role != role:
         try:
             return people.change_user(user=user, actor=ACTOR, now=now, role=role.value)
@@ -48,6 +57,15 @@ def find_or_create_user(identity: Identity, now: datetime) -> User:
             # The last admin keeps the role, or nobody could appoint another.
             log.warning("single_sign_on.role_kept", user=user.username, role=user.role)
     return user
+
+
+def _find_provisioned(identity: Identity, now: datetime) -> User | None:
+    """Find the user that SCIM provisioned with the identity's id, and link them to the identity."""
+    ids = {identity.subject, identity.object_id} - {""}
+    users = list(User.objects.filter(directory__external_id__in=ids)[:2])
+    if len(users) != 1 or links.is_linked(users[0]):
+        return None
+    return _link_user(users[0], identity, now)
 
 
 def _find_by_email(identity: Identity, now: datetime) -> User | None:
@@ -79,7 +97,7 @@ def _find_by_email(identity: Identity, now: datetime) -> User | None:
 
 def _create_user(identity: Identity, role: Role, now: datetime) -> User:
     user = people.create_user(
-        username=_find_free_name(identity),
+        username=people.find_free_username(identity.username or identity.email.partition("@")[0]),
         password=None,
         role=role.value,
         actor=ACTOR,
@@ -104,15 +122,3 @@ def _link_user(user: User, identity: Identity, now: datetime) -> User:
         "user.linked", user=user, actor=ACTOR, now=now, issuer=identity.issuer
     )
     return user
-
-
-def _find_free_name(identity: Identity) -> str:
-    """Return an unused user name based on the identity's, with a number appended if necessary."""
-    proposed = identity.username or identity.email.partition("@")[0]
-    # Normalize first, because it may add characters that names can't have.
-    name = re.sub(r"[^\w.@+-]", "", User.normalize_username(proposed))[:140] or "person"
-    for number in range(1, 1000):
-        candidate = name if number == 1 else f"{name}-{number}"
-        if not User.objects.filter(username__iexact=candidate).exists():
-            return candidate
-    raise Forbidden("No user name is available for you. An admin must create your account.")

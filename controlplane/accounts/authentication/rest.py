@@ -3,6 +3,7 @@
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from django.utils.functional import SimpleLazyObject
 from rest_framework.authentication import BaseAuthentication, CSRFCheck
 from rest_framework.permissions import SAFE_METHODS
@@ -42,6 +43,9 @@ class TokenAuthentication(BaseAuthentication):
             role=token.role,
             scopes=token.scopes,
             services=token.services,
+            team=token.team,
+            patterns=token.patterns,
+            only_owned=token.only_owned,
             request_id=request_id_of(request._request),
             ip=client_ip(request._request),
         )
@@ -65,7 +69,8 @@ class PersonAuthentication(BaseAuthentication):
         refusal = check.process_view(request._request, _no_response, (), {})
         if refusal:
             raise Forbidden(
-                f"{refusal} A signed-in browser sends the cookie csrftoken back as X-CSRFToken."
+                f"{refusal} A signed-in browser sends the cookie {settings.CSRF_COOKIE_NAME} back"
+                " as X-CSRFToken."
             )
         actor_of(request)
         return user, None

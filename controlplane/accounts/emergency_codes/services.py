@@ -1,5 +1,6 @@
 """Services of emergency codes: create, replace, revoke, and record the use of a code."""
 
+from collections.abc import Collection
 from datetime import datetime
 
 from django.db import transaction
@@ -13,7 +14,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Forbidden
 from controlplane.core.outbox import services as outbox
-from controlplane.core.roles import SCOPES_OF, Power, Role
+from controlplane.core.roles import SCIM, SCOPES_OF, Power, Role
 
 from . import codes
 
@@ -29,6 +30,12 @@ def may_have(user: User) -> bool:
 
 def get_current(user: User) -> EmergencyCode | None:
     return EmergencyCode.objects.current().filter(user=user).first()
+
+
+def find_holders(people: Collection[User]) -> set[int]:
+    """Return the ids of those of these people who have a code."""
+    codes = EmergencyCode.objects.current().filter(user__in=people)
+    return set(codes.values_list("user_id", flat=True))
 
 
 @sensitive_variables("code")
@@ -54,9 +61,9 @@ def create_code(*, user: User, actor: Actor, now: datetime) -> str:
 def revoke_code(*, user: User, actor: Actor, now: datetime, reason: str = "") -> bool:
     """Revoke a person's code, if there is one; return True if there was.
 
-    Raise :class:`Forbidden` if the actor is neither this person nor an admin.
+    Raise :class:`Forbidden` if the actor is neither this person, an admin nor the directory.
     """
-    if actor.type != "system" and not (actor.is_person and actor.user_id == user.pk):
+    if not (actor.may(SCIM) or (actor.is_person and actor.user_id == user.pk)):
         actor.require_power(Power.ADMINISTER)
     _lock_user(user)
     if not _revoke_current(user, now):

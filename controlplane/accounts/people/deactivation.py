@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from controlplane.accounts.models.people import User
 from controlplane.accounts.models.tokens import Token
@@ -51,7 +51,7 @@ def register_duties(source: Callable[[User, int], Duties]) -> None:
 
 
 def preview_deactivation(user: User, now: datetime) -> DeactivationPreview:
-    theirs = Token.objects.usable(now).filter(owner=user)
+    theirs = _filter_own(user, now)
     requested = Approval.objects.filter(requester=user, state=Approval.State.PENDING)
     found = [source(user, SHOWN) for source in _sources]
     return DeactivationPreview(
@@ -64,9 +64,15 @@ def preview_deactivation(user: User, now: datetime) -> DeactivationPreview:
     )
 
 
+def _filter_own(user: User, now: datetime) -> QuerySet[Token]:
+    """Return the usable tokens that end with the person's account; those of teams don't."""
+    return Token.objects.usable(now).filter(owner=user, team=None)
+
+
 def find_heirs(user: User) -> list[User]:
     """Return up to 200 active people whose role allows them to own this person's tokens."""
-    scopes = {scope for token in user.tokens.filter(revoked_at=None) for scope in token.scopes}
+    own = user.tokens.filter(revoked_at=None, team=None)
+    scopes = {scope for token in own for scope in token.scopes}
     roles = [role for role in Role if scopes <= SCOPES_OF[role]]
     others = User.objects.filter(is_active=True, role__in=roles).exclude(pk=user.pk)
     return list(others.order_by("username")[:200])
@@ -84,7 +90,7 @@ def deactivate_user(*, user: User, heir: User | None, actor: Actor, now: datetim
             raise InvalidInput({"heir": ["Choose another person to take over the tokens."]})
         services.lock_user(user, heir)
         # Lock all tokens before the audit trail, so that concurrent revocations wait, not deadlock.
-        theirs = Token.objects.usable(now).filter(owner=user).order_by("pk")
+        theirs = _filter_own(user, now).order_by("pk")
         locked_tokens = list(theirs.select_for_update(of=("self",)))
         sessions.lock_sessions(user)
         for token in locked_tokens:

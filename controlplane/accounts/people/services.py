@@ -1,9 +1,11 @@
 """Services of people: create, change, set passwords."""
 
 import re
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
+import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import Q
 from django.utils.crypto import constant_time_compare
@@ -22,7 +24,10 @@ from . import sessions
 
 CHANGEABLE = ("display_name", "email", "slack_user_id", "role", "time_zone", "is_active")
 _ADMINS = Q(role=Role.ADMIN, is_active=True)
+MAX_FREE_NAME_LENGTH = 140
 SLACK_USER_ID = re.compile(r"[UW][A-Z0-9]{2,30}")
+
+log = structlog.get_logger(__name__)
 
 
 @transaction.atomic
@@ -86,6 +91,48 @@ def change_user(*, user: User, actor: Actor, now: datetime, **changes: Any) -> U
     return user
 
 
+@transaction.atomic
+def change_roles(roles: Mapping[int, Role], *, actor: Actor, now: datetime) -> list[User]:
+    """Give people these roles, by user id; return the people whose role changed.
+
+    Revokes the emergency codes of those who may no longer have one. If no active admin would
+    remain, one keeps their role.
+    """
+    people = lock_people(roles)
+    changed = [person for person in people if roles.get(person.pk, person.role) != person.role]
+    losing = [each for each in changed if each.is_admin and roles[each.pk] != Role.ADMIN]
+    if losing and len(losing) == sum(person.is_admin for person in people):
+        log.warning("user.role_kept", user=losing[0].username, role=losing[0].role)
+        changed.remove(losing[0])
+    before = {person.pk: _audit_state(person) for person in changed}
+    for person in changed:
+        person.role = roles[person.pk]
+    rows = [
+        {
+            "actor": actor,
+            "action": "user.changed",
+            "target": f"user:{person.username}",
+            "now": now,
+            "before": before[person.pk],
+            "after": _audit_state(person),
+        }
+        for person in changed
+    ]
+    audit.record_many(rows)
+    holders = emergency_codes.find_holders(changed)
+    for person in changed:
+        if person.pk in holders and not emergency_codes.may_have(person):
+            reason = f"Role changed to {person.role}."
+            emergency_codes.revoke_code(user=person, actor=actor, now=now, reason=reason)
+    # Save after the audit entries, which check the permissions of the actor.
+    for role in {roles[person.pk] for person in changed}:
+        theirs = [person.pk for person in changed if roles[person.pk] == role]
+        User.objects.filter(pk__in=theirs).update(role=role)
+    if changed:
+        wakeups.wake("credentials")
+    return changed
+
+
 def validate_slack_user_id(text: str, *, of: User | None) -> str:
     """Return the Slack member ID in `text`, in capitals; an empty text is valid and stays empty.
 
@@ -141,6 +188,32 @@ def lock_user(user: User, *others: User) -> User:
     wanted = Q(pk__in=[each.pk for each in (user, *others)]) | _ADMINS
     people = User.objects.select_for_update(no_key=True).filter(wanted).order_by("pk")
     return {row.pk: row for row in people}[user.pk]
+
+
+def lock_people(user_ids: Iterable[int]) -> list[User]:
+    """Lock these people, all active admins, and then the credentials; return the people's rows.
+
+    Call it before writing audit entries in a transaction that changes several people.
+    """
+    wanted = Q(pk__in=list(user_ids)) | _ADMINS
+    people = list(User.objects.select_for_update(no_key=True).filter(wanted).order_by("pk"))
+    Credentials.objects.select_for_update().get()
+    return people
+
+
+def find_free_username(proposed: str) -> str:
+    """Return an unused user name based on this one, with a number appended if necessary.
+
+    Raises :class:`Conflict` if there is none.
+    """
+    # Normalize first, because it may add characters that names can't have.
+    name = re.sub(r"[^\w.@+-]", "", User.normalize_username(proposed))[:MAX_FREE_NAME_LENGTH]
+    name = name or "person"
+    for number in range(1, 1000):
+        candidate = name if number == 1 else f"{name}-{number}"
+        if not User.objects.filter(username__iexact=candidate).exists():
+            return candidate
+    raise Conflict(f"No user name like {name} is free. An admin must create the account.")
 
 
 def get_user(user_id: int) -> User:

@@ -103,6 +103,14 @@ def test_wrong_requests_name_the_field(changes, field):
     assert not Token.objects.exists()
 
 
+def test_a_token_for_scim_is_for_nothing_else():
+    admin = person(role="admin")
+    with pytest.raises(InvalidInput, match="scim can't be combined"):
+        token_for(admin, scopes=["scim", "switches:read"])
+
+    assert token_for(admin, scopes=["scim"])[0].scopes == ["scim"]
+
+
 def test_a_viewer_can_not_own_a_writing_token():
     with pytest.raises(InvalidInput, match="may not"):
         token_for(person(role="viewer"), scopes=["switches:write"])

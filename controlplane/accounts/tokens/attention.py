@@ -1,18 +1,53 @@
-"""Items of the attention list for contested instances: one instance id, several processes."""
+"""Items of the attention list for contested instances, and for tokens in the names of others."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from django.db.models import QuerySet
+from django.db.models import F, Q, QuerySet
 
-from controlplane.accounts.models.tokens import Token
+from controlplane.accounts.models.tokens import Token, TokenCaller
 from controlplane.core.instances.models import Instance
 from controlplane.core.page_registry import LINK, AttentionAction, AttentionItem, attention_rows
 from controlplane.core.roles import Power
 
 SHOWN_FOR = timedelta(minutes=15)
 MAX_INSTANCES = 500
+REFUSALS_SHOWN_FOR = timedelta(hours=1)
+MAX_REFUSALS = 500
+
+
+def _find_refused(now: datetime) -> QuerySet[TokenCaller]:
+    """Return services and tokens that were refused lately, and not accepted since."""
+    refused = TokenCaller.objects.filter(refused_at__gte=now - REFUSALS_SHOWN_FOR)
+    lasting = refused.filter(Q(used_at=None) | Q(used_at__lt=F("refused_at")))
+    return lasting.select_related("token").order_by("service", "token_id")[:MAX_REFUSALS]
+
+
+@attention_rows(71, _find_refused)
+def list_refused_tokens(now: datetime, rows: Sequence[TokenCaller]) -> list[AttentionItem]:
+    """Return an item per service that a team owns and that other tokens report or poll for."""
+    by_service: dict[str, list[TokenCaller]] = defaultdict(list)
+    for row in rows:
+        by_service[row.service].append(row)
+    return [_build_refusal(service, found, now) for service, found in by_service.items()]
+
+
+def _build_refusal(service: str, found: list[TokenCaller], now: datetime) -> AttentionItem:
+    names = sorted(row.token.name for row in found)
+    one, it = ("the token", "it") if len(names) == 1 else ("the tokens", "them")
+    return AttentionItem(
+        kind="token_refused",
+        severity="warning",
+        title=f"{service}: reports refused, because another team owns it",
+        detail=f"The team that owns {service} doesn't own {one} {', '.join(names)}, so reports are"
+        f" refused and polls don't count. If {service} uses {it}, transfer {it} to the team;"
+        f" otherwise revoke {it}.",
+        path="/tokens/",
+        since=min(row.refused_at or now for row in found),
+        actions=(AttentionAction("Review tokens", "/tokens/", Power.ADMINISTER, "token", LINK),),
+        resource=f"service:{service}",
+    )
 
 
 def filter_contested(now: datetime) -> QuerySet[Instance]:
@@ -51,4 +86,5 @@ def _build_item(
         path="/tokens/",
         since=min(row.contested_at or now for row in found),
         actions=(AttentionAction("Review tokens", "/tokens/", Power.ADMINISTER, "token", LINK),),
+        resource=f"service:{service}",
     )

@@ -8,9 +8,10 @@ from controlplane.core.roles import Role
 
 @dataclass(frozen=True, slots=True)
 class KnownToken:
-    """A usable token, as known in memory; `scopes` has only those that its owner's role allows.
+    """A usable token, as known in memory; `scopes` has only those that its `role` allows.
 
-    The token may report as one of `services`, or as any service if that is empty.
+    The token may report as one of `services`, or as any service if that is empty. `team`,
+    `patterns` and `only_owned` are those of :class:`controlplane.core.actors.Actor`.
     """
 
     token_id: int
@@ -19,6 +20,9 @@ class KnownToken:
     role: Role
     scopes: frozenset[str]
     services: frozenset[str] = frozenset()
+    team: str = ""
+    patterns: frozenset[str] = frozenset()
+    only_owned: bool = False
 
 
 token_table: Callable[[str], KnownToken | None] | None = None

@@ -5,7 +5,7 @@ import hmac
 import re
 import secrets
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,20 +14,27 @@ from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from controlplane.accounts.models.people import User
+from controlplane.accounts.models.teams import MAX_PATTERN_LENGTH, Team
 from controlplane.accounts.models.tokens import Token
-from controlplane.core import wakeups
+from controlplane.accounts.teams.storage import read_teams
+from controlplane.core import authority, wakeups
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
-from controlplane.core.errors import Conflict, InvalidInput, NotFound, Unauthenticated
+from controlplane.core.errors import Conflict, Forbidden, InvalidInput, NotFound, Unauthenticated
 from controlplane.core.json_values import require_readable
-from controlplane.core.roles import ALL_SCOPES, SCOPES_OF, Role
+from controlplane.core.ownership import find_problem
+from controlplane.core.roles import ALL_SCOPES, EXCLUSIVE_SCOPES, SCIM, SCOPES_OF, Power, Role
 
 from .lookup import KnownToken
 
 PREFIX_ALPHABET = string.ascii_lowercase + string.digits
 PREFIX_LENGTH = 10
 FORM = re.compile(r"sg_(?P<prefix>[a-z0-9]{1,16})_(?P<secret>[A-Za-z0-9_-]{1,128})")
+MAX_NAME_LENGTH = 120
 MAX_SERVICES = 100
+MAX_PATTERNS = 50
+MAX_PROBLEMS = 5
 # Same rule as for service names in reports.
 SERVICE = re.compile(r"(?!token:)[^\s/]{1,120}")
 USE_NOTED_EVERY = timedelta(minutes=1)
@@ -37,6 +44,7 @@ ADMIN_POWERS = {
     " and trip policies.",
     "relay": "It receives everything that a data plane holds, including the hashes of tokens and"
     " emergency codes, and reports in the name of every instance.",
+    SCIM: "It can create people, give them any role by their groups, and deactivate them.",
     "dlq:write": "Because its owner is an admin, it can also read unredacted dead letters.",
     "slo:write": "Because its owner is an admin, it can also register Prometheus servers, at any"
     " address that PROMETHEUS_ALLOW allows.",
@@ -59,7 +67,7 @@ def split_token(text: str) -> tuple[str, str]:
 
 def describe_admin_powers(token: Token) -> list[str]:
     """Return a sentence for each permission that a token has only because its owner is an admin."""
-    if token.owner.role != Role.ADMIN:
+    if token.role != Role.ADMIN:
         return []
     return [text for scope, text in ADMIN_POWERS.items() if scope in token.scopes]
 
@@ -74,37 +82,56 @@ def create_token(
     now: datetime,
     lifetime: timedelta | None = None,
     limit_to: Iterable[str] = (),
+    team: Team | None = None,
+    patterns: Iterable[str] = (),
+    only_owned: bool = False,
 ) -> tuple[Token, str]:
     """Create a token; return it with its text, which is not stored.
 
-    With `limit_to` the token may report and poll only as one of these services. Raises
+    With `limit_to` the token may report and poll only as one of these services, with `patterns` it
+    may change only these resources, and with `only_owned` only those of its teams. Raises
     :class:`InvalidInput`, for example for a scope beyond the owner's role.
     """
-    require_readable(name=name)
-    sorted_scopes, owner = sorted(set(scopes)), _lock_owner(owner)
-    allowed_services = sorted(set(limit_to))
-    _validate(name, owner, sorted_scopes, allowed_services)
-    prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
-    secret = secrets.token_urlsafe(32)
-    token = Token.objects.create(
+    patterns = sorted(set(patterns))
+    require_readable(name=name, patterns="\n".join(patterns))
+    token = Token(
         name=name.strip(),
-        owner=owner,
-        prefix=prefix,
-        digest=hash_secret(secret),
-        scopes=sorted_scopes,
-        services=allowed_services,
+        owner=_lock_owner(owner),
+        team=team,
+        scopes=sorted(set(scopes)),
+        services=sorted(set(limit_to)),
+        patterns=patterns,
+        only_owned=only_owned,
         created_at=now,
         expires_at=now + lifetime if lifetime else None,
     )
-    after = {
+    validate(token)
+    text = save_with_secret(token)
+    record_token_change("token.created", token, actor, now, after=describe_token(token))
+    return token, text
+
+
+def save_with_secret(token: Token) -> str:
+    """Save a new token with a new prefix and secret; return its text."""
+    token.prefix = "".join(secrets.choice(PREFIX_ALPHABET) for _ in range(PREFIX_LENGTH))
+    secret = secrets.token_urlsafe(32)
+    token.digest = hash_secret(secret)
+    token.save()
+    return f"sg_{token.prefix}_{secret}"
+
+
+def describe_token(token: Token) -> dict[str, Any]:
+    """Return the fields of a token for the audit trail."""
+    return {
         "name": token.name,
-        "owner": owner.username,
-        "scopes": sorted_scopes,
-        "services": allowed_services,
+        "owner": token.owner.username,
+        "team": token.team.slug if token.team else None,
+        "scopes": token.scopes,
+        "services": token.services,
+        "patterns": token.patterns,
+        "only_owned": token.only_owned,
         "expires_at": token.expires_at,
     }
-    _record_change("token.created", token, actor, now, after=after)
-    return token, f"sg_{prefix}_{secret}"
 
 
 @transaction.atomic
@@ -117,30 +144,73 @@ def revoke_token(*, token: Token, actor: Actor, now: datetime, reason: str = "")
     token.revoked_at = now
     token.save(update_fields=["revoked_at"])
     before = {"name": token.name}
-    _record_change("token.revoked", token, actor, now, reason=reason, before=before)
+    record_token_change("token.revoked", token, actor, now, reason=reason, before=before)
     return token
 
 
 @transaction.atomic
-def hand_over_token(*, token: Token, owner: User, actor: Actor, now: datetime) -> Token:
-    """Transfer a token to another owner, whose role then limits it; its text stays valid.
+def hand_over_token(
+    *, token: Token, owner: User, actor: Actor, now: datetime, team: Team | None = None
+) -> Token:
+    """Transfer a token to another owner, whose role then limits it, or to a team.
 
-    Raises :class:`Conflict` if the token is expired or revoked, and :class:`InvalidInput` if the
+    Its text stays valid. The `owner` of a team's token is the person to ask about it. Raises
+    :class:`Conflict` if the token is expired or revoked, and :class:`InvalidInput` if the
     owner is deactivated or their role lacks one of the token's scopes.
     """
     owner = _lock_owner(owner)
-    token = Token.objects.select_for_update(of=("self",)).select_related("owner").get(pk=token.pk)
-    if token.owner_id == owner.pk:
+    token = lock_token(token)
+    if (token.owner_id, token.team_id) == (owner.pk, team and team.pk):
         return token
-    if token.revoked_at is not None or (token.expires_at and token.expires_at <= now):
+    if token.has_ended(now):
         raise Conflict(f"{token.name} has ended, so it needs no owner.")
-    _validate(token.name, owner, token.scopes)
-    before = {"name": token.name, "owner": token.owner.username}
-    token.owner = owner
-    token.save(update_fields=["owner"])
-    after = {"name": token.name, "owner": owner.username}
-    _record_change("token.handed_over", token, actor, now, before=before, after=after)
+    before = _describe_owner(token)
+    token.owner, token.team = owner, team
+    validate(token)
+    token.save(update_fields=["owner", "team"])
+    after = _describe_owner(token)
+    record_token_change("token.handed_over", token, actor, now, before=before, after=after)
     return token
+
+
+def lock_token(token: Token) -> Token:
+    """Lock and return the current row of a token, with its owner and team."""
+    rows = Token.objects.select_for_update(of=("self",)).select_related("owner", "team")
+    return rows.get(pk=token.pk)
+
+
+def _describe_owner(token: Token) -> dict[str, Any]:
+    described = {"name": token.name, "owner": token.owner.username}
+    return {**described, "team": token.team.slug} if token.team else described
+
+
+def may_manage(token: Token, actor: Actor) -> bool:
+    """Return True if the actor may rotate and revoke a token.
+
+    Admins and the token's owner may; for a team's token, everyone who may edit the team.
+    """
+    if actor.has(Power.ADMINISTER):
+        return True
+    if token.team is not None:
+        return authority.decide(actor, Action.EDIT, f"team:{token.team.slug}").is_allowed
+    return actor.is_person and actor.user_id == token.owner_id
+
+
+def require_may_manage(token: Token, actor: Actor) -> None:
+    """Raise :class:`Forbidden` unless the actor may rotate and revoke the token."""
+    if may_manage(token, actor):
+        return
+    if token.team is not None:
+        authority.require(actor, Action.EDIT, f"team:{token.team.slug}")
+    raise Forbidden(f"Only {token.owner.username} and admins may change {token.name}.")
+
+
+def find_team(slug: str) -> Team | None:
+    """Return the team with this slug, None for ""; raise :class:`InvalidInput` if unknown."""
+    team = Team.objects.filter(slug=slug).first() if slug else None
+    if slug and team is None:
+        raise InvalidInput({"team": [f"There is no team {slug}."]})
+    return team
 
 
 def get_token(token_id: int, tokens: QuerySet[Token] | None = None) -> Token:
@@ -151,7 +221,10 @@ def get_token(token_id: int, tokens: QuerySet[Token] | None = None) -> Token:
     return token
 
 
-def _record_change(action: str, token: Token, actor: Actor, now: datetime, **more: Any) -> None:
+def record_token_change(
+    action: str, token: Token, actor: Actor, now: datetime, **more: Any
+) -> None:
+    """Write an audit row about a token, and let data planes read the tokens again."""
     target = f"token:{token.prefix}"
     audit.record(actor=actor, action=action, target=target, now=now, **more)
     wakeups.wake("credentials")
@@ -165,7 +238,7 @@ def _lock_owner(owner: User) -> User:
 def authenticate_token(text: str) -> Token:
     """Return the usable token with this text, compared in constant time; raise Unauthenticated."""
     prefix, secret = split_token(text)
-    rows = Token.objects.select_related("owner").usable(Now()).annotate(checked_at=Now())
+    rows = Token.objects.select_related("owner", "team").usable(Now()).annotate(checked_at=Now())
     token = rows.filter(prefix=prefix).first()
     expected = token.digest if token else "0" * 64
     if not hmac.compare_digest(hash_secret(secret), expected) or token is None:
@@ -177,8 +250,8 @@ def authenticate_token(text: str) -> Token:
 
 
 def find_allowed_scopes(token: Token) -> frozenset[str]:
-    """Return the token's scopes, limited to those of its owner's role."""
-    return frozenset(token.scopes) & SCOPES_OF[Role(token.owner.role)]
+    """Return the token's scopes, limited to those of its role."""
+    return frozenset(token.scopes) & SCOPES_OF[token.role]
 
 
 def to_known_token(token: Token) -> KnownToken:
@@ -186,33 +259,52 @@ def to_known_token(token: Token) -> KnownToken:
         token_id=token.pk,
         name=token.name,
         owner_id=token.owner_id,
-        role=Role(token.owner.role),
+        role=token.role,
         scopes=find_allowed_scopes(token),
         services=frozenset(token.services),
+        team=token.team.slug if token.team else "",
+        patterns=frozenset(token.patterns),
+        only_owned=token.only_owned,
     )
 
 
-def _validate(name: str, owner: User, scopes: list[str], limit_to: Sequence[str] = ()) -> None:
+def validate(token: Token) -> None:
+    """Raise :class:`InvalidInput`, by field, if the token must not be created like this."""
     errors: dict[str, list[str]] = {}
-    if not name.strip() or len(name) > 120:
+    owner, scopes = token.owner, token.scopes
+    if not token.name or len(token.name) > MAX_NAME_LENGTH:
         errors["name"] = ["Give the token a name of 1 to 120 characters."]
     unknown = [scope for scope in scopes if scope not in ALL_SCOPES]
-    beyond = sorted(set(scopes) - set(unknown) - SCOPES_OF[Role(owner.role)])
+    beyond = sorted(set(scopes) - set(unknown) - SCOPES_OF[token.role])
     known = ", ".join(sorted(ALL_SCOPES))
     if not scopes:
         errors["scopes"] = [f"Choose at least one of: {known}."]
     elif unknown:
         errors["scopes"] = [f"Unknown: {', '.join(unknown)}. Known: {known}."]
+    elif len(scopes) > 1 and (alone := EXCLUSIVE_SCOPES & set(scopes)):
+        errors["scopes"] = [f"{', '.join(alone)} can't be combined with other scopes."]
     elif beyond:
-        errors["scopes"] = [f"{owner.username} ({owner.role}) may not use: {', '.join(beyond)}."]
-    wrong = [each for each in limit_to if not (SERVICE.fullmatch(each) and each.isprintable())]
+        who = f"{owner.username} ({owner.role})"
+        if token.team:
+            who = f"{token.team.name}, like any team,"
+        errors["scopes"] = [f"{who} may not use: {', '.join(beyond)}."]
+    wrong = [one for one in token.services if not (SERVICE.fullmatch(one) and one.isprintable())]
     if wrong:
         errors["services"] = [
             f"Not valid as service names: {', '.join(wrong)}. Leave out spaces and slashes."
         ]
-    elif len(limit_to) > MAX_SERVICES:
+    elif len(token.services) > MAX_SERVICES:
         errors["services"] = [f"At most {MAX_SERVICES} services."]
-    if not owner.is_active:
+    problems = [*filter(None, map(find_problem, token.patterns))]
+    if any(len(one) > MAX_PATTERN_LENGTH for one in token.patterns):
+        problems.append(f"At most {MAX_PATTERN_LENGTH} characters a pattern.")
+    if len(token.patterns) > MAX_PATTERNS:
+        problems.append(f"At most {MAX_PATTERNS} patterns.")
+    if problems:
+        errors["patterns"] = problems[:MAX_PROBLEMS]
+    if token.only_owned and not (token.team or read_teams().teams_of(owner.pk)):
+        errors["only_owned"] = [f"{owner.username} is in no team. Choose a team for the token."]
+    if not owner.is_active and not token.replaces_id:
         errors["owner"] = [f"{owner.username} is deactivated."]
     if errors:
         raise InvalidInput(errors)

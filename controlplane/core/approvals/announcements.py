@@ -5,16 +5,21 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
+from controlplane.core.approvals.kinds import get_resource, get_target
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.audit import services as audit
 from controlplane.core.canonical import timestamp
 from controlplane.core.outbox import router
 from controlplane.core.outbox import services as outbox
+from controlplane.core.outbox.models import OutboxMessage
 from controlplane.core.scopes import SCOPES
 
 PAGE = "/approvals/"
+FIRST_EVENTS = ("approval.requested", "review.opened")
 SEVERITY = {Risk.LOW: "info", Risk.MEDIUM: "info", Risk.HIGH: "warning", Risk.CRITICAL: "critical"}
 """Severity of the messages about a request, by its risk."""
 
@@ -24,22 +29,17 @@ def get_subject(approval: Approval) -> str:
     return f"{'review' if is_review else 'approval'}:{approval.pk}"
 
 
-def get_target(approval: Approval) -> str:
-    """Return the id of the switch or rule that a request concerns, without a suffix (`#2`)."""
-    return approval.target.partition("#")[0]
-
-
 def message_fields(approval: Approval) -> dict[str, Any]:
-    """Return the subject, scope and severity for routing all messages about an approval request.
+    """Return the subject, scope, severity and resource for routing messages about a request.
 
-    They don't change with the decision. So the message about the decision reaches each destination
-    of the first message, where it removes the buttons to approve and deny.
+    They don't change with the decision.
     """
     scope = approval.target.partition(":")[0]
     return {
         "subject": get_subject(approval),
         "scope": scope if scope in SCOPES else "",
         "severity": SEVERITY[Risk(approval.risk)],
+        "resource": get_resource(approval),
     }
 
 
@@ -105,9 +105,11 @@ def record_event(
 ) -> None:
     """Write the audit row and the messages of an event in the life of an approval request.
 
-    The action in the audit row is `action`, by default the event's name. With `notify_requester`,
-    the requester's personal destinations get the message, too. Call this last in the transaction,
-    because it holds the audit lock until the end.
+    The action in the audit row is `action`, by default the event's name. The first message also
+    goes to the person on call for the team that decides. Each later one reaches all destinations of
+    the first, where it removes the buttons to approve and deny, even if routes, the owner or the
+    person on call changed. With `notify_requester`, the requester's personal destinations get the
+    message, too. Call this last in the transaction, because it holds the audit lock until the end.
     """
     entry = audit.record(
         actor=actor,
@@ -117,19 +119,33 @@ def record_event(
         after=after,
         now=now,
     )
+    first_key = f"{get_subject(approval)}:first"
     announce = partial(
         outbox.announce,
         event=event,
-        event_key=f"audit:{entry.pk}",
+        event_key=first_key if event in FIRST_EVENTS else f"audit:{entry.pk}",
         facts=facts,
         now=now,
         **message_fields(approval),
     )
     announce()
-    if not notify_requester or approval.requester_id is None:
-        return
-    if to := router.get().destinations_of_user(approval.requester_id, now):
-        announce(to=to)
+    if event in FIRST_EVENTS:
+        to = _find_people_on_call(approval, now)
+    else:
+        first = OutboxMessage.objects.filter(event_key=first_key)
+        to = list(first.values_list("destination", flat=True))
+    if notify_requester and approval.requester_id is not None:
+        to += router.get().destinations_of_user(approval.requester_id, now)
+    if to:
+        announce(to=list(dict.fromkeys(to)))
+
+
+def _find_people_on_call(approval: Approval, now: datetime) -> list[str]:
+    """Return where to reach the person on call for the team that decides, but not the requester."""
+    teams = authority.read_teams().deciders_of(Action.APPROVE, get_resource(approval))
+    if not teams:
+        return []
+    return router.get().destinations_on_call(teams, now, but=approval.requester_id)
 
 
 def get_outcome(approval: Approval) -> str:

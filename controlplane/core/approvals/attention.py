@@ -5,6 +5,8 @@ from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
+from controlplane.core.actions import Action
+from controlplane.core.approvals import kinds
 from controlplane.core.approvals.announcements import PAGE, get_subject
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.reviews import REOPEN_INTERVAL, REVIEW
@@ -42,6 +44,7 @@ def list_unsigned_reviews(now: datetime, found: Sequence[Approval]) -> list[Atte
             + REOPEN_INTERVAL * ((now - review.requested_at) // REOPEN_INTERVAL + 1),
             actions=(_build_action("Sign…", review),),
             subjects=(get_subject(review),),
+            resource=kinds.get_resource(review),
         )
         for review in found
     ]
@@ -62,6 +65,7 @@ def list_pending_requests(_now: datetime, found: Sequence[Approval]) -> list[Att
             due_at=approval.expires_at,
             actions=(_build_action("Approve or deny…", approval),),
             subjects=(get_subject(approval),),
+            resource=kinds.get_resource(approval),
         )
         for approval in found
     ]
@@ -75,4 +79,5 @@ def _build_action(label: str, approval: Approval) -> AttentionAction:
         "approvals",
         except_user=approval.requester_id,
         needs_current=True,
+        authority=Action.APPROVE,
     )

@@ -26,6 +26,8 @@ class Approval(models.Model):
         RAMP_GATE = "ramp_gate"
         RULE_CHANGE = "rule_change"
         BREAK_GLASS_REVIEW = "break_glass_review"
+        GRANT = "grant"
+        AUTHORITY_CHANGE = "authority_change"
 
     kind = models.CharField(max_length=24, choices=Kind.choices)
     target = models.CharField(max_length=200)

@@ -12,7 +12,7 @@ from typing import Any
 from django.db import transaction
 
 from controlplane.core.actors import Actor, system_actor
-from controlplane.core.approvals import announcements, services
+from controlplane.core.approvals import announcements, kinds, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import Risk
 from controlplane.core.errors import NotFound
@@ -120,6 +120,7 @@ def _open_escalation(review: Approval, facts: Mapping[str, Any], now: datetime) 
         event="review.waiting",
         severity=SEVERITY,
         scope=announcements.message_fields(review)["scope"],
+        resource=kinds.get_resource(review),
         facts=facts,
         now=now,
         announced=True,

@@ -31,6 +31,7 @@ RISK_OF_KIND: Mapping[str, Risk] = {
     "purge": Risk.CRITICAL,
     "ramp_gate": Risk.HIGH,
     "rule_change": Risk.HIGH,
+    "authority_change": Risk.HIGH,
     "break_glass_review": Risk.CRITICAL,
 }
 """Minimum risk of each kind of request."""

@@ -10,7 +10,8 @@ from typing import Any
 import structlog
 from django.db import connection, transaction
 
-from controlplane.core import canonical
+from controlplane.core import authority, canonical
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals import announcements, kinds
 from controlplane.core.approvals.models import Approval
@@ -247,7 +248,7 @@ def _require_permission(approval: Approval, verdict: str, actor: Actor) -> None:
     own = actor.user_id is not None and actor.user_id == approval.requester_id
     withdrawing = verdict == State.DENIED and own and actor.is_person and not review
     if not withdrawing:
-        actor.require_power(Power.APPROVE)
+        _require_approver(approval, actor)
     if own and verdict == State.APPROVED:
         raise Forbidden(
             "You used break-glass; a second person must sign this."
@@ -256,6 +257,16 @@ def _require_permission(approval: Approval, verdict: str, actor: Actor) -> None:
         )
     if review and verdict == State.DENIED:
         raise Conflict("A review can't be denied. It stays open until someone else signs it.")
+
+
+def _require_approver(approval: Approval, actor: Actor) -> None:
+    resource = kinds.get_resource(approval)
+    decision = authority.decide(actor, Action.APPROVE, resource)
+    if decision.is_allowed and actor.is_person:
+        return
+    if not actor.is_person or decision.least_role is not None:
+        actor.require_power(Power.APPROVE)  # Says that the role is too low, or tokens can't.
+    raise authority.build_refusal(decision, Action.APPROVE, resource)
 
 
 def _require_pending(approval: Approval, now: datetime) -> None:

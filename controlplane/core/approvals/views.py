@@ -11,6 +11,8 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_POST
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.approvals import announcements, kinds, reviews, services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit.differences import AuditChange, compare_fields
@@ -61,10 +63,11 @@ def approvals_page(request: PersonRequest) -> HttpResponse:
     if wanted is not None:
         return _redirect_to_page(wanted, list(pending.values_list("pk", flat=True)))
     page = Paginator(pending, PENDING_SHOWN).get_page(request.GET.get("page"))
-    cards = _build_cards(list(page.object_list))
+    cards = _build_cards(request, list(page.object_list))
     context = {
         "now": now,
         "waiting": page.paginator.count,
+        "decidable": any(card["may_decide"] for card in cards),
         "page": page,
         "reviews": [card for card in cards if card["approval"].is_review],
         "pending": [card for card in cards if not card["approval"].is_review],
@@ -96,7 +99,7 @@ def decide(request: PersonRequest, approval_id: int) -> HttpResponse:
     if approval.state != Approval.State.PENDING:
         error = Conflict(f"{approval.summary}: this is already {approval.state}.")
         return show_refusal(request, "Nothing to decide", error, BACK)
-    (card,) = _build_cards([approval])
+    (card,) = _build_cards(request, [approval])
     context = {
         "card": card,
         "review": approval.kind == Approval.Kind.BREAK_GLASS_REVIEW,
@@ -121,8 +124,7 @@ def deny(request: PersonRequest, approval_id: int) -> HttpResponse:
     approval = services.get_approval(approval_id)
     is_review = approval.kind == Approval.Kind.BREAK_GLASS_REVIEW
     is_pending = approval.state == Approval.State.PENDING and not is_review
-    is_approver = request.user.may_approve and approval.requester_id != request.user.pk
-    if is_pending and is_approver and not _read_comment(request):
+    if is_pending and _may_decide(request, approval) and not _read_comment(request):
         return show_refusal(request, "Not denied", DomainError(WHY_NOT), BACK, status=422)
     return _decide(request, approval_id, services.deny)
 
@@ -165,7 +167,13 @@ def _read_comment(request: PersonRequest) -> str:
     return request.POST.get("comment", "").replace("\x00", "").strip()[:2000]
 
 
-def _build_cards(approvals: Collection[Approval]) -> list[dict[str, Any]]:
+def _may_decide(request: PersonRequest, approval: Approval) -> bool:
+    """Return True if the user may decide a request of somebody else."""
+    decision = authority.decide(actor_of(request), Action.APPROVE, kinds.get_resource(approval))
+    return decision.is_allowed and approval.requester_id != request.user.pk
+
+
+def _build_cards(request: PersonRequest, approvals: Collection[Approval]) -> list[dict[str, Any]]:
     by_kind: dict[str, list[Approval]] = defaultdict(list)
     for approval in approvals:
         by_kind[approval.kind].append(approval)
@@ -174,15 +182,21 @@ def _build_cards(approvals: Collection[Approval]) -> list[dict[str, Any]]:
         for kind, group in by_kind.items()
         for approval, diff in zip(group, kinds.get_kind(kind).describe_changes(group), strict=True)
     }
-    return [
-        {
+    actor, teams = actor_of(request), authority.read_teams()
+    cards = []
+    for approval in approvals:
+        decision = teams.decide(actor, Action.APPROVE, kinds.get_resource(approval))
+        card = {
             "approval": approval,
             "changes": changes[approval.pk],
-            "about": announcements.get_target(approval),
+            "about": kinds.get_target(approval),
             "replaced": approval.replaces_id,
+            "may_decide": decision.is_allowed,
+            "owner": decision.owner,
+            "why_not": decision.detail if teams else "",
         }
-        for approval in approvals
-    ]
+        cards.append(card)
+    return cards
 
 
 def _describe_decision(approval: Approval) -> dict[str, Any]:

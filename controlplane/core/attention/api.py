@@ -16,6 +16,7 @@ from controlplane.core.http.resources import Resource, TimestampField
 from controlplane.core.http.views import ApiView
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import DIALOG, LINK, POST, AttentionAction, AttentionItem
+from controlplane.core.team_filter import TEAM_HELP, parse_team_filter
 
 
 class AttentionActionShape(serializers.Serializer[AttentionAction]):
@@ -38,6 +39,9 @@ class AttentionItemShape(Resource[AttentionItem]):
     due_at = TimestampField(
         allow_null=True, help_text="Time of an automatic change for the worse, if any."
     )
+    resource = serializers.CharField(
+        help_text="What a team may own of it, such as `segment:finance`; empty if nothing."
+    )
     actions = AttentionActionShape(many=True)
 
 
@@ -55,6 +59,7 @@ class AttentionPageShape(serializers.Serializer[Any]):
 class AttentionFilters(Filters):
     severity = serializers.ChoiceField(SEVERITIES, required=False)
     kind = serializers.CharField(required=False, max_length=60)
+    team = serializers.CharField(required=False, max_length=60, help_text=TEAM_HELP)
 
 
 class AttentionView(ApiView):
@@ -66,7 +71,10 @@ class AttentionView(ApiView):
     def get(self, request: Request) -> Response:
         """List everything that waits for a person: most severe first, then oldest."""
         wanted = self.filters.parse(request.query_params)
-        overview = services.read_all(db_now()).shown_to(actor_of(request).user_id)
+        actor = actor_of(request)
+        team_filter = parse_team_filter(actor, wanted.pop("team", ""))
+        overview = services.read_all(db_now()).shown_to(actor.user_id)
+        overview, _ = overview.split_by_team(team_filter)
         waiting = [
             one
             for one in overview.waiting

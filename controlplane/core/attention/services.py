@@ -14,7 +14,9 @@ from django.db import connection, transaction
 from django.db.models import QuerySet
 
 from controlplane.core import compiled_query
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
+from controlplane.core.authority import MINE, TeamFilter, Teams
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.page_registry import (
     ATTENTION_SOURCES,
@@ -68,6 +70,18 @@ class Overview:
         shown = [one for one in self.waiting if one.only_for in (None, user_id)]
         return Overview(tuple(shown), self.unread)
 
+    def split_by_team(self, team_filter: TeamFilter) -> "tuple[Overview, Overview]":
+        """Return the items that the filter selects, and those that it hides.
+
+        With `mine` it hides no item for one user alone.
+        """
+        selected: list[AttentionItem] = []
+        hidden: list[AttentionItem] = []
+        for one in self.waiting:
+            is_own = one.only_for is not None and team_filter.wanted == MINE
+            (selected if is_own or team_filter.includes(one.resource) else hidden).append(one)
+        return Overview(tuple(selected), self.unread), Overview(tuple(hidden))
+
 
 def read_all(now: datetime) -> Overview:
     """Return the attention items of all registered sources; a failing one is listed in `unread`.
@@ -105,18 +119,26 @@ def count(now: datetime) -> Overview:
     return counted
 
 
-def permitted_actions(item: AttentionItem, actor: Actor) -> tuple[AttentionAction, ...]:
+def permitted_actions(
+    item: AttentionItem, actor: Actor, teams: Teams
+) -> tuple[AttentionAction, ...]:
     """Return the actions of an item that the actor may do."""
     return tuple(
         one
         for one in item.actions
         if one.except_user is None or one.except_user != actor.user_id
-        if (
-            actor.has(Power(one.permission))
-            if one.permission in set(Power)
-            else actor.may(one.permission)
-        )
+        if _is_permitted(one, item.resource, actor, teams)
     )
+
+
+def _is_permitted(action: AttentionAction, resource: str, actor: Actor, teams: Teams) -> bool:
+    if action.authority and resource:
+        needed = action.permission if action.permission not in set(Power) else ""
+        is_allowed = teams.decide(actor, Action(action.authority), resource).is_allowed
+        return is_allowed and (not needed or actor.may(needed))
+    if action.permission in set(Power):
+        return actor.has(Power(action.permission))
+    return actor.may(action.permission)
 
 
 def clear_count() -> None:

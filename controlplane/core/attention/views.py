@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from operator import attrgetter
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -12,6 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 from controlplane.core.actors import Actor
 from controlplane.core.attention import services
 from controlplane.core.audit.change_feed import ChangeSummary, summarize_changes_before
+from controlplane.core.authority import Teams, read_teams
 from controlplane.core.clock import db_now
 from controlplane.core.errors import Conflict, NotFound
 from controlplane.core.escalations import services as escalations
@@ -26,6 +28,7 @@ from controlplane.core.page_responses import (
     show_refusal,
     signed_in,
 )
+from controlplane.core.team_filter import build_filter_context, read_team_filter, split_by_team
 
 SHOWN = 100
 ESCALATIONS_SHOWN = 50
@@ -57,21 +60,31 @@ def acknowledge(request: PersonRequest, escalation_id: int) -> HttpResponse:
 def _build_context(request: PersonRequest) -> dict[str, Any]:
     now = db_now()
     overview = services.read_all(now).shown_to(request.user.pk)
-    page = Paginator(overview.waiting, SHOWN).get_page(request.GET.get("page"))
+    teams = read_teams()
+    team_filter = read_team_filter(request, teams)
+    selected, hidden = overview.split_by_team(team_filter)
+    page = Paginator(selected.waiting, SHOWN).get_page(request.GET.get("page"))
     shown = services.Overview(tuple(page.object_list), overview.unread)
     subjects = {subject for item in shown.waiting for subject in item.subjects}
     open_rows = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
     by_subject = {row.subject: row for row in open_rows.filter(subject__in=subjects)}
-    known = open_rows.filter(acknowledged_at__isnull=False).exclude(subject__in=subjects)
+    listed = {subject for item in overview.waiting for subject in item.subjects}
+    known, known_hidden = split_by_team(
+        team_filter,
+        open_rows.filter(acknowledged_at__isnull=False).exclude(subject__in=listed),
+        attrgetter("resource"),
+    )
     actor = actor_of(request)
     changes = _summarize_changes(shown.waiting)
     return {
         "now": now,
         "page": page,
         "groups": [
-            (severity, [_build_line(item, by_subject, changes, actor) for item in items])
+            (severity, [_build_line(item, by_subject, changes, actor, teams) for item in items])
             for severity, items in shown.groups
         ],
+        **build_filter_context(team_filter, len(hidden.waiting) + known_hidden),
+        "critical_hidden": hidden.critical,
         "unread": overview.unread,
         "total": overview.total,
         "listed": len(overview.waiting),
@@ -99,10 +112,11 @@ def _build_line(
     escalations_by_subject: Mapping[str, Escalation],
     changes: Mapping[datetime, ChangeSummary],
     actor: Actor,
+    teams: Teams,
 ) -> dict[str, Any]:
     found = (escalations_by_subject.get(subject) for subject in item.subjects)
     escalation = next((one for one in found if one is not None), None)
-    actions = services.permitted_actions(item, actor)
+    actions = services.permitted_actions(item, actor, teams)
     notified = escalation.facts.get(summaries.NOTIFIED, []) if escalation else []
     is_elsewhere = any(
         one.partition(":")[0] in escalations.ACKNOWLEDGED_ELSEWHERE for one in item.subjects
@@ -115,6 +129,7 @@ def _build_line(
             actions = (*actions, one)
     return {
         "item": item,
+        "owner": teams.owner_of(item.resource),
         "actions": actions,
         "changes": changes.get(item.since) if item.changes_path else None,
         "escalation": escalation,

@@ -10,6 +10,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import QuerySet
 
+from controlplane.core import authority
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.comments.models import Comment
@@ -21,13 +22,17 @@ from controlplane.core.registry import KindRegistry
 
 @dataclass(frozen=True)
 class CommentedObject:
-    """An object with comments: title, page, audit target, and topic and name of live updates."""
+    """An object with comments: title, page, audit target, and topic and name of live updates.
+
+    `resource` is the resource that it belongs to, "" if it belongs to none.
+    """
 
     title: str
     path: str
     audit_target: str
     topic: str
     name: str
+    resource: str = ""
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ def add_comment(*, kind: str, key: str, text: str, actor: Actor, now: datetime) 
         raise InvalidInput({"text": ["Enter a comment."]})
     require_readable(text=text)
     commented = known.find(key)
+    authority.require_in_limits(actor, commented.resource)
     comment = Comment.objects.create(
         kind=kind, key=key, text=text.strip(), author=actor.label, written_at=now
     )

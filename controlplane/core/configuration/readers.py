@@ -1,7 +1,7 @@
 """Readers of configuration files, which apps register in modules `configuration_files`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from operator import attrgetter
 from typing import Any, Protocol
@@ -15,6 +15,8 @@ REASON = "config load"
 """Reason of the audit rows of a load, by which :func:`find_manual_edits` knows them."""
 
 Document = dict[str, Any]
+Finish = Callable[[], Mapping[tuple[str, str], int]]
+"""Last part of a load; it returns the ids of approval requests by kind and name of the entry."""
 
 
 @dataclass(frozen=True)
@@ -39,14 +41,16 @@ class EntryChange:
 class Loaded:
     """The result of loading configuration files, or of a dry run.
 
-    `audit_rows` are rows for the audit trail, written last. `elsewhere` are the names of entries in
-    the database that no file mentions; loading leaves them unchanged.
+    `audit_rows` are rows for the audit trail, written last. `finish` are called before that, and
+    after the loads of all files, because they lock the trail. `elsewhere` are the names of entries
+    in the database that no file mentions; loading leaves them unchanged.
     """
 
     changes: tuple[EntryChange, ...] = ()
     remarks: tuple[str, ...] = ()
     elsewhere: tuple[str, ...] = ()
     audit_rows: Sequence[Mapping[str, Any]] = field(default=(), repr=False)
+    finish: tuple[Finish, ...] = field(default=(), repr=False)
 
     def count(self, *outcomes: str) -> int:
         return sum(change.outcome in outcomes for change in self.changes)
@@ -57,7 +61,17 @@ class Loaded:
             self.remarks + other.remarks,
             self.elsewhere + other.elsewhere,
             (*self.audit_rows, *other.audit_rows),
+            (*self.finish, *other.finish),
         )
+
+    def complete(self) -> "Loaded":
+        """Return the result after the calls of `finish`, with the requests for approval."""
+        requests = {key: pk for finish in self.finish for key, pk in finish().items()}
+        changes = tuple(
+            replace(one, approval=requests.get((one.kind, one.name), one.approval))
+            for one in self.changes
+        )
+        return replace(self, changes=changes, finish=())
 
 
 @dataclass(frozen=True, kw_only=True)

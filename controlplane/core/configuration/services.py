@@ -86,6 +86,7 @@ def load_texts(
                 plan=digest_plan(texts, loaded),
             )
         if not options.dry_run:
+            loaded = loaded.complete()
             _record_load(texts, loaded, reason, options)
     return loaded
 

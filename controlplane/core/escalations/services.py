@@ -9,6 +9,8 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import authority
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, NotFound
@@ -34,33 +36,47 @@ def open_escalation(
     facts: Mapping[str, Any],
     now: datetime,
     scope: str = "",
+    resource: str = "",
     announced: bool = False,
 ) -> Escalation:
     """Open an escalation for `subject`, or return the open one unchanged.
 
     Runs in the caller's transaction. `event` names the message template, `facts` fill it, and
-    `severity` selects the escalation steps. The people of the first step are notified within
-    seconds. `announced` means that the event's routes have been notified already; if no step
-    reaches anybody, they are notified again an hour later.
+    `severity` selects the escalation steps, after those of the teams that own `resource`
+    (`segment:finance`). The people of the first step are notified within seconds. `announced` means
+    that the event's routes have been notified already; if no step reaches anybody, they are
+    notified again an hour later.
     """
-    fields = {"event": event, "severity": severity, "scope": scope, "facts": dict(facts)}
+    fields = {"event": event, "severity": severity, "scope": scope, "resource": resource}
     times = {"opened_at": now, "next_at": now, "notified_at": now if announced else None}
     return Escalation.objects.get_or_create(
-        subject=subject, closed_at=None, defaults={**fields, **times}
+        subject=subject, closed_at=None, defaults={**fields, "facts": dict(facts), **times}
     )[0]
 
 
 def open_announced(
-    facts: Mapping[str, Mapping[str, Any]], *, event: str, severity: str, now: datetime
+    facts: Mapping[str, Mapping[str, Any]],
+    *,
+    resources: Mapping[str, str],
+    event: str,
+    severity: str,
+    now: datetime,
 ) -> None:
     """Open escalations of an event whose routes have been notified already, in one statement.
 
-    `facts` are the values for the messages, by subject. Subjects with an open escalation stay
-    unchanged. Runs in the caller's transaction.
+    `facts` are the values for the messages, and `resources` what teams may own, by subject.
+    Subjects with an open escalation stay unchanged. Runs in the caller's transaction.
     """
     times = {"opened_at": now, "next_at": now, "notified_at": now}
     rows = (
-        Escalation(subject=subject, event=event, severity=severity, facts=dict(values), **times)
+        Escalation(
+            subject=subject,
+            event=event,
+            severity=severity,
+            resource=resources[subject],
+            facts=dict(values),
+            **times,
+        )
         for subject, values in facts.items()
     )
     Escalation.objects.bulk_create(rows, ignore_conflicts=True)
@@ -112,6 +128,7 @@ def acknowledge_one(
         raise Conflict(f"Acknowledge it {where}.", subject=escalation.subject, path=path)
     if escalation.closed_at is not None:
         raise Conflict(f"{escalation.subject} is over; there is nothing to acknowledge.")
+    authority.require(actor, Action.EXTEND, escalation.resource)
     acknowledge(subject=escalation.subject, actor=actor, now=now)
     audit.record(
         actor=actor,

@@ -26,8 +26,7 @@ def favorite(request: PersonRequest, kind: str, key: str) -> HttpResponse:
     except Conflict as error:
         return show_refusal(request, "Not added", error, "switchboard")
     if request.htmx:
-        star = {"action": request.path, "kind": kind, "key": key, "title": found.title}
-        return render(request, "_star.html", {**star, "is_starred": is_starred})
+        return render(request, "_star.html", {"kind": kind, "key": key, "title": found.title})
     return redirect(_get_previous_page(request) or found.path)
 
 

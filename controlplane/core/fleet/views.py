@@ -23,6 +23,7 @@ from controlplane.core.fleet.statuses import (
 )
 from controlplane.core.freshness import assess_freshness
 from controlplane.core.page_responses import PersonRequest, render_live, signed_in
+from controlplane.core.team_filter import PARAMETER, build_filter_context, read_team_filter
 
 SHOWN = 100
 IMPAIRED = "impaired"
@@ -43,15 +44,28 @@ def fleet_page(request: PersonRequest, template: str) -> HttpResponse:
     now = db_now()
     fleet = queries.load_fleet(now)
     filters = _read_filters(request)
-    found = [member for member in fleet.members if _matches(member, filters)]
+    matching = [member for member in fleet.members if _matches(member, filters)]
+    team_filter, found, own = read_team_filter(request), matching, dict[str, int]()
+    if not team_filter.is_all:
+        own = queries.count_instances_by_relay(team_filter.includes, now)
+        found = [one for one in queries.select_route(fleet.members, own) if one in matching]
     page = Paginator(found, SHOWN).get_page(request.GET.get("page"))
     heard = [member for member in fleet.members if not member.is_silent]
-    asked = {**filters, "page": str(page.number) if page.number > 1 else ""}
+    asked = {
+        **filters,
+        PARAMETER: team_filter.parameter,
+        "page": str(page.number) if page.number > 1 else "",
+    }
     context: dict[str, Any] = {
+        **build_filter_context(team_filter, len(matching) - len(found)),
+        "own": sum(own.values()),
         "now": now,
         "head": fleet.head,
         "release": __version__,
-        "rows": [_build_row(member, fleet.head, now) for member in page.object_list],
+        "rows": [
+            {**_build_row(member, fleet.head, now), "own": own.get(member.name, 0)}
+            for member in page.object_list
+        ],
         "page": page,
         "filters": filters,
         "asked": urlencode({name: value for name, value in asked.items() if value}),

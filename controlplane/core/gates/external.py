@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 from django.db import transaction
 
-from controlplane.core import canonical
+from controlplane.core import authority, canonical
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import InvalidInput, NotFound
@@ -79,9 +79,11 @@ def record_verdict(
     """Store the verdict `ok` or `fail` of an external gate, observed now by default.
 
     Writes an audit row if the verdict changes. Raises :class:`InvalidInput` for invalid values and
-    :class:`Forbidden` without the scope `gates:write`.
+    :class:`Forbidden` without the scope `gates:write`, and for tokens that are limited to some
+    resources, as a gate is none.
     """
     actor.require("gates:write")
+    authority.require_in_limits(actor)
     at = _check_report(name, verdict, evidence, observed_at, now)
     fields = {
         "verdict": verdict,

@@ -14,25 +14,28 @@ from django.template import loader
 from django.utils.cache import add_never_cache_headers
 
 from controlplane.core import authority, problem
+from controlplane.core.console_urls import SCIM_ROOT
 from controlplane.core.errors import ConfirmFirst, DomainError, Forbidden, InternalError, NotFound
 from controlplane.core.http import problems
 from controlplane.core.http.requests import is_api, request_id_of
+from controlplane.core.page_responses import DIALOG
 from controlplane.core.roles import Power
 
 
 def render_error(request: HttpRequest, error: DomainError) -> HttpResponse:
-    """Return the error's response: problem+json on API paths, else a page."""
-    if isinstance(error, ConfirmFirst) and not is_api(request):
+    """Return the error's response: JSON on paths of the API and of SCIM, else a page."""
+    if is_api(request) or request.path.startswith(SCIM_ROOT):
+        return problems.build_problem_response(error, request.path)
+    if isinstance(error, ConfirmFirst):
         return redirect(error.confirm_url)  # htmx follows it in the dialog.
-    return (
-        problems.build_problem_response(error) if is_api(request) else render_page(request, error)
-    )
+    return render_page(request, error)
 
 
 def render_page(request: HttpRequest, error: DomainError) -> HttpResponse:
     """Render `<status>.html` if it exists, else `error.html`.
 
-    Signed-in people get the normal page frame, unless the database is unavailable.
+    Signed-in people get the normal page frame, unless the database is unavailable. The dialog gets
+    a :class:`Forbidden` in its own frame.
     """
     template: Any = loader.select_template([f"{error.status}.html", "error.html"])
     context = {"error": error, "request": request, "request_id": request_id_of(request)}
@@ -48,8 +51,13 @@ def render_page(request: HttpRequest, error: DomainError) -> HttpResponse:
 def _render_framed(
     template: Any, context: dict[str, Any], request: HttpRequest, error: DomainError
 ) -> str | None:
-    """Return the page with navigation; None if nobody is signed in or the database is down."""
-    if error.status >= InternalError.status or getattr(request, "htmx", False):
+    """Return the page with navigation, or the dialog's content.
+
+    Return None if nobody is signed in, the database is down, or htmx asks for something else.
+    """
+    htmx: Any = getattr(request, "htmx", None)
+    dialog = bool(htmx) and htmx.target == DIALOG and isinstance(error, Forbidden)
+    if error.status >= InternalError.status or (htmx and not dialog):
         return None
     try:
         user = getattr(request, "user", None)
@@ -58,8 +66,10 @@ def _render_framed(
         if isinstance(error, Forbidden):
             admins = authority.holders_of(Power.ADMINISTER)
             able = authority.names_with_permission(error.extra)
-            context = {**context, "admins": admins, "able": able}
-        return str(template.render({**context, "layout": "base.html"}, request))
+            on_call = authority.find_on_call(error.extra)
+            context = {**context, "admins": admins, "able": able, "on_call": on_call}
+        layout = "dialog.html" if dialog else "base.html"
+        return str(template.render({**context, "layout": layout}, request))
     except (DatabaseError, InterfaceError):
         return None
 

@@ -11,7 +11,7 @@ from django.http import Http404, HttpResponse, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from rest_framework import exceptions as drf_errors
 
-from controlplane.core import problem
+from controlplane.core import authority, problem
 from controlplane.core.database_errors import READ_ONLY, find_sqlstate, is_away
 from controlplane.core.errors import (
     NO_DATABASE,
@@ -50,11 +50,13 @@ class UnsupportedMediaType(DomainError):
     title = "Unsupported content type of the body"
 
 
-def build_problem_response(error: DomainError) -> HttpResponse:
+def build_problem_response(error: DomainError, path: str = "") -> HttpResponse:
+    """Return the response to a request of the path, in the form that its clients expect."""
+    media_type, document = problem.describe_error(error, path)
     response = HttpResponse(
-        dumps(problem.problem_document(error)),
+        dumps(document),
         status=error.status,
-        content_type=problem.MEDIA_TYPE,
+        content_type=media_type,
         headers=problem.problem_headers(error),
     )
     return suppress_log(response)
@@ -73,7 +75,13 @@ def suppress_log(response: HttpResponse) -> HttpResponse:
 def handle_exception(exc: Exception, context: Mapping[str, Any]) -> HttpResponse | None:
     """Handle an exception of an API view; None lets Django log it and respond with 500."""
     error = as_domain_error(exc)
-    return None if error is None else build_problem_response(error)
+    request = context.get("request")
+    path = request.path if request is not None else ""
+    if error is None:
+        return None
+    if isinstance(error, Forbidden) and "owner" in error.extra:
+        error.extra["on_call"] = authority.find_on_call(error.extra) or None
+    return build_problem_response(error, path)
 
 
 def as_domain_error(exc: BaseException) -> DomainError | None:

@@ -90,11 +90,12 @@ class ListView(ApiView, ListAPIView[Row]):
 class ColumnListView(ListView[Row], ABC):
     """A list view that reads tuples of `columns` instead of model instances, which is faster.
 
-    The first column is that of `ordering`. The filters must depend on the query string only,
-    because the SQL is cached by it.
+    The first column is that of `ordering`. The SQL is cached by the query string, except with one
+    of `uncached_filters`, which depend on more than that.
     """
 
     columns: ClassVar[tuple[Any, ...]]
+    uncached_filters: ClassVar[frozenset[str]] = frozenset()
 
     @abstractmethod
     def present(self, rows: Sequence[tuple[Any, ...]]) -> Sequence[Any]:
@@ -124,7 +125,8 @@ class ColumnListView(ListView[Row], ABC):
             except EmptyResultSet:
                 sql, params = "", ()
             statement = sql, params, page
-            if len(key[1]) <= MAX_QUERY_LENGTH:
+            is_cached = self.uncached_filters.isdisjoint(request.query_params)
+            if is_cached and len(key[1]) <= MAX_QUERY_LENGTH:
                 if len(_statements) >= MAX_STATEMENTS:
                     _statements.clear()
                 _statements[key] = statement

@@ -58,6 +58,7 @@ def list_failed_compensations(now: datetime, found: Sequence[Job]) -> Sequence[A
             path=kinds.get_path(job),
             since=job.compensation_failed_at or now,
             subjects=(endings.get_subject(job),),
+            resource=kinds.get_resource(job),
         )
         for job in found
     ]
@@ -77,6 +78,7 @@ def list_stuck_jobs(now: datetime, found: Sequence[Any]) -> Sequence[AttentionIt
             path=kinds.get_path(job),
             since=job.heartbeat_at or job.created_at,
             subjects=(endings.get_subject(job),),
+            resource=kinds.get_resource(job),
         )
         for job in found
     ]
@@ -94,17 +96,25 @@ def list_forgotten_jobs(now: datetime, found: Sequence[Job]) -> Sequence[Attenti
             path=kinds.get_path(job),
             since=job.paused_at or now,
             actions=(
-                AttentionAction(
-                    "Resume…", f"/jobs/{job.pk}/resume/", kinds.get_scope(job), "ramping"
-                ),
-                AttentionAction(
-                    "Cancel…", f"/jobs/{job.pk}/cancel/", kinds.get_scope(job), "close"
-                ),
+                _build_action(job, "resume", "ramping"),
+                _build_action(job, "cancel", "close"),
             ),
             subjects=(endings.get_subject(job),),
+            resource=kinds.get_resource(job),
         )
         for job in found
     ]
+
+
+def _build_action(job: Job, verb: str, icon: str) -> AttentionAction:
+    action, _ = kinds.get_action(job, verb)
+    return AttentionAction(
+        f"{verb.capitalize()}…",
+        f"/jobs/{job.pk}/{verb}/",
+        kinds.get_scope(job),
+        icon,
+        authority=action,
+    )
 
 
 def _name_job(job: Job) -> str:

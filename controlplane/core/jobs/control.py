@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db import transaction
 
+from controlplane.core import authority
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
 from controlplane.core.jobs import endings, kinds
@@ -79,7 +80,7 @@ def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetim
     """Pause, resume or cancel a job; its worker stops at its next write.
 
     Raises :class:`Conflict` if the job's state does not allow the action, :class:`Forbidden` if the
-    actor lacks the scope, and :class:`InvalidInput` without a reason.
+    actor may not do it, and :class:`InvalidInput` without a reason.
     """
     job = get_job(job_id)
     actor.require(kinds.get_scope(job))
@@ -87,10 +88,12 @@ def intervene(*, job_id: int, verb: str, reason: str, actor: Actor, now: datetim
     if not reason.strip():
         raise InvalidInput({"reason": ["Enter a reason."]})
     if kind and verb in kind.interventions:
+        authority.require(actor, *kinds.get_action(job, verb))
         kind.interventions[verb](job, reason.strip(), actor, now)
         return get_job(job_id)
     with transaction.atomic():
         job = Job.objects.select_for_update().get(pk=job_id)
+        authority.require(actor, *kinds.get_action(job, verb))
         INTERVENTIONS[verb](job, reason.strip(), actor, now)
         return job
 

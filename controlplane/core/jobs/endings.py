@@ -67,6 +67,7 @@ def escalate(job: Job, event: str, now: datetime, **more: Any) -> None:
         subject=get_subject(job),
         event=event,
         severity="critical",
+        resource=kinds.get_resource(job),
         facts=message_facts(job, **more),
         now=now,
         announced=destinations > 0,
@@ -117,6 +118,7 @@ def announce(job: Job, event: str, severity: str, now: datetime, **more: Any) ->
         event_key=f"job:{job.pk}:{event}:{now.isoformat()}",
         severity=severity,
         subject=get_subject(job),
+        resource=kinds.get_resource(job),
         facts=message_facts(job, **more),
         now=now,
     )

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.utils.module_loading import autodiscover_modules
 
+from controlplane.core.actions import Action
 from controlplane.core.actors import Actor
 from controlplane.core.jobs.claims import LeasedJob
 from controlplane.core.jobs.models import Job
@@ -52,16 +53,25 @@ def no_probe(_point: str) -> None:
     pass
 
 
+def _get_subject(job: Job) -> str:
+    return job.subject
+
+
+def _get_release(_job: Job) -> Action:
+    return Action.RELEASE
+
+
 @dataclass(frozen=True)
 class JobKind:
     """A kind of job.
 
     The periodic task `tick` runs its jobs by the function `work`; `path` returns the URL path of a
     job's page, and `results` returns the results of its jobs. People need the token scope `scope`
-    to intervene in a job. `interventions` replace the default `pause`, `resume` and `cancel`. At
-    most `most` jobs are leased at once, so that all can run within one lease. Finished jobs are
-    deleted after `kept_days`; None keeps them forever. With `tells_failures` the kind announces its
-    own failures.
+    to intervene in a job. `resource` returns the resource that a job works on, and `resumption` the
+    action that resuming the job is; pausing and cancelling are always :attr:`Action.ENGAGE`.
+    `interventions` replace the default `pause`, `resume` and `cancel`. At most `most` jobs are
+    leased at once, so that all can run within one lease. Finished jobs are deleted after
+    `kept_days`; None keeps them forever. With `tells_failures` the kind announces its own failures.
     """
 
     name: str
@@ -71,6 +81,8 @@ class JobKind:
     path: Callable[[Job], str]
     results: Results = no_results
     scope: str = "switches:write"
+    resource: Callable[[Job], str] = _get_subject
+    resumption: Callable[[Job], Action] = _get_release
     interventions: Mapping[str, Intervention] = field(default_factory=dict)
     most: int = MAX_AT_ONCE
     kept_days: int | None = None
@@ -121,6 +133,21 @@ def get_scope(job: Job | None) -> str:
     """Return the token scope required to intervene in a job; without a job, the default scope."""
     kind = get_kinds().get(job.kind) if job else None
     return kind.scope if kind else "switches:write"
+
+
+def get_resource(job: Job) -> str:
+    """Return the resource that a job works on."""
+    kind = get_kinds().get(job.kind)
+    return kind.resource(job) if kind else _get_subject(job)
+
+
+def get_action(job: Job, verb: str) -> tuple[Action, str]:
+    """Return the action that an intervention is, and the resource that it concerns."""
+    kind = get_kinds().get(job.kind)
+    resource = get_resource(job)
+    if verb != "resume":
+        return Action.ENGAGE, resource
+    return kind.resumption(job) if kind else _get_release(job), resource
 
 
 def get_kinds_of_tick(tick: str) -> list[JobKind]:

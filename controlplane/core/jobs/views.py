@@ -11,7 +11,9 @@ from django.http import HttpResponse
 from django.urls import reverse
 from django.views.decorators.http import require_GET, require_http_methods
 
+from controlplane.core import authority
 from controlplane.core.actors import Actor
+from controlplane.core.authority import Teams, read_teams
 from controlplane.core.change_views import ServiceForm, handle_change, submitted_data
 from controlplane.core.clock import db_now
 from controlplane.core.http.permissions import actor_of
@@ -67,6 +69,7 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
     `verb` is `pause`, `resume` or `cancel`.
     """
     job = control.get_job(job_id)
+    authority.require(actor_of(request), *kinds.get_action(job, verb))
     title, url = f"{kinds.get_title(job)} {job.pk}", reverse(f"job_{verb}", args=[job_id])
     form = JobReasonForm(submitted_data(request))
 
@@ -88,10 +91,13 @@ def intervene(request: PersonRequest, job_id: int, verb: str) -> HttpResponse:
 def _build_context(request: PersonRequest) -> dict[str, Any]:
     filters, actor, now = _read_filters(request), actor_of(request), db_now()
     jobs = list(_filter_jobs(filters).order_by("-id")[: SHOWN + 1])
-    results = kinds.load_results(jobs[:SHOWN])
+    results, teams = kinds.load_results(jobs[:SHOWN]), read_teams()
     return {
         "now": now,
-        "lines": [_build_row(job, results.get(job.pk), actor, now) for job in jobs[:SHOWN]],
+        "lines": [
+            _build_row(job, results.get(job.pk), _list_verbs(job, actor, teams), now)
+            for job in jobs[:SHOWN]
+        ],
         "older": jobs[SHOWN - 1].pk if len(jobs) > SHOWN else None,
         "newest": not filters["before"],
         "wanted": filters,
@@ -133,8 +139,16 @@ def _filter_jobs(filters: dict[str, str]) -> QuerySet[Job]:
     return jobs
 
 
+def _list_verbs(job: Job, actor: Actor, teams: Teams) -> list[str]:
+    """Return what the actor may do with a job in its present state."""
+    verbs = VERBS.get(job.state, ()) if actor.may(kinds.get_scope(job)) else ()
+    if not teams:
+        return list(verbs)
+    return [verb for verb in verbs if teams.decide(actor, *kinds.get_action(job, verb)).is_allowed]
+
+
 def _build_row(
-    job: Job, result: kinds.JobResult | None, actor: Actor, now: datetime
+    job: Job, result: kinds.JobResult | None, verbs: Sequence[str], now: datetime
 ) -> dict[str, Any]:
     """Return a job's row on the page: `rate` in items per second, `verbs` for possible actions."""
     kind = kinds.get_kinds().get(job.kind)
@@ -152,5 +166,5 @@ def _build_row(
         "path": kind.path(job) if kind else "",
         "is_stuck": stuck_jobs.is_stuck(job, now),
         "rate": None if job.total < MIN_ITEMS else measure_rate(job, now),
-        "verbs": VERBS.get(job.state, ()) if actor.may(kinds.get_scope(job)) else (),
+        "verbs": verbs,
     }

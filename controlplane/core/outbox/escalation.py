@@ -8,6 +8,7 @@ class Escalation(models.Model):
     """An event that somebody has to acknowledge, and how far its escalation has proceeded.
 
     `subject` is what the event concerns (`episode:12`), with at most one open escalation.
+    `resource` is what a team may own of it (`segment:finance`), "" if nothing.
     `severity` selects the escalation steps, and `step` is the index of the next one. `next_at` is
     the time of the next notification, null once closed.
     """
@@ -16,6 +17,7 @@ class Escalation(models.Model):
     event = models.CharField(max_length=64)
     severity = models.CharField(max_length=8)
     scope = models.CharField(max_length=10, blank=True)
+    resource = models.CharField(max_length=250, blank=True, default="", db_default="")
     facts = models.JSONField(default=dict)
     opened_at = models.DateTimeField()
     step = models.PositiveSmallIntegerField(default=0)

@@ -4,13 +4,16 @@ from collections.abc import Sequence
 
 from django.urls import reverse
 
+from controlplane.core.authority import MINE, UNOWNED, TeamFilter
 from controlplane.core.console_urls import DOCUMENTATION_PATH
 from controlplane.core.runbooks import library
+from controlplane.core.team_filter import PARAMETER
 
 from . import relevance
 from .registry import (
     ACTION,
     MAX_ENTRIES,
+    PALETTE_COMMANDS,
     PALETTE_SOURCES,
     PaletteCommand,
     PaletteEntry,
@@ -26,6 +29,7 @@ register_commands(
         "attention_page",
         keys="g n",
         words="waits inbox todo overdue",
+        has_team_filter=True,
     ),
     PaletteCommand(
         "Approvals", "approvals", "approvals_page", keys="g p", words="approve review sign second"
@@ -42,6 +46,7 @@ register_commands(
         "fleet_page",
         keys="g f",
         words="data planes relays regions upstream lag version",
+        has_team_filter=True,
     ),
     PaletteCommand(
         "Documentation", "book", address=DOCUMENTATION_PATH, words="help guide manual tutorial"
@@ -62,6 +67,7 @@ register_commands(
     PaletteCommand(
         "People", "person", "people_page", words="users accounts roles who", scope="admin"
     ),
+    PaletteCommand("Teams", "team", "teams_page", words="owner owns who may lead member authority"),
     PaletteCommand("Tokens", "token", "tokens_page", words="api keys programs scopes mine"),
     PaletteCommand(
         "Add a person…",
@@ -131,3 +137,35 @@ def search_runbooks(query: PaletteQuery) -> Sequence[PaletteEntry]:
                 )
             )
     return sorted(found, key=lambda one: -one.weight)[:MAX_ENTRIES]
+
+
+@PALETTE_SOURCES.add(15)
+def search_teams(query: PaletteQuery) -> Sequence[PaletteEntry]:
+    """Return entries of the teams whose name or slug matches, and of the user's own for `mine`."""
+    found = []
+    for slug, name in query.scope.choices:
+        title = "My teams" if slug == MINE else name
+        weight = relevance.score_text(query.words, title, f"team:{slug} {slug}")
+        if slug and weight:
+            found.append(
+                PaletteEntry(
+                    "Team", title, "group", _team_path(slug), f"team:{slug}", weight=weight
+                )
+            )
+    return sorted(found, key=lambda one: -one.weight)[:MAX_ENTRIES]
+
+
+def list_team_pages(team: TeamFilter) -> list[PaletteEntry]:
+    """Return the entries of the pages of what a team owns."""
+    query = f"?{PARAMETER}={team.wanted}"
+    return [
+        PaletteEntry(team.label, f"{one.title}: {team.label}", one.icon, f"{one.path}{query}")
+        for one in PALETTE_COMMANDS.values()
+        if one.has_team_filter
+    ]
+
+
+def _team_path(slug: str) -> str:
+    if slug in (MINE, UNOWNED):
+        return f"{reverse('switchboard')}?{PARAMETER}={slug}"
+    return f"/teams/{slug}/"

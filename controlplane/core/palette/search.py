@@ -1,16 +1,20 @@
 """Search of the palette: commands and objects that match a text, best first."""
 
+import re
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 import structlog
 from django.db import connection, transaction
 
 from controlplane.core.actors import Person
+from controlplane.core.authority import MINE, read_teams
 from controlplane.core.favorites import services as favorites
 from controlplane.core.roles import SCOPES_OF, Role
 
 from . import relevance
+from .palette_entries import list_team_pages
 from .registry import (
     ACTION,
     PALETTE_COMMANDS,
@@ -27,13 +31,17 @@ MAX_FOUND = 24
 MAX_QUERY_LENGTH = 200
 FAVORITES = "Favorites"
 FAVORITE_BONUS = 100.0
+_SCOPED = re.compile(r"team:(\S+)(?:\s+(.*))?", re.DOTALL | re.IGNORECASE)
 
 
 def search_palette(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
     """Return (kind, entries) pairs that match, starting with the kind of the best match.
 
-    Without text, all commands match.
+    Without text, all commands match. In the scope of a team, only what it owns does; without text,
+    its pages.
     """
+    if query.scope.wanted:
+        return _search_scope(query)
     allowed = [command for command in PALETTE_COMMANDS.values() if is_allowed(command, query.user)]
     starred = _read_source(find_favorites, query)
     if not query.text:
@@ -49,6 +57,31 @@ def search_palette(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
         entries += _read_source(source, query)
     paths = {one.path for one in starred}
     entries = [*starred, *(one for one in entries if one.path not in paths)]
+    return _group_by_kind(sorted(entries, key=lambda one: -one.weight)[:MAX_FOUND])
+
+
+def read_query(text: str, user: Person, now: datetime) -> PaletteQuery:
+    """Return the query for a text; `team:payments finance` searches what a team owns.
+
+    The team may also be `mine` or `unowned`.
+    """
+    teams = read_teams()
+    own = teams.filter_for(user.pk, MINE)
+    match = _SCOPED.fullmatch(text)
+    scope = teams.filter_for(user.pk, match[1].casefold() if match else "")
+    words = (match[2] or "") if match and scope.wanted else text
+    return PaletteQuery(words, user, now, teams, scope, own)
+
+
+def _search_scope(query: PaletteQuery) -> list[tuple[str, list[PaletteEntry]]]:
+    if not query.text:
+        return _group_by_kind(list_team_pages(query.scope))
+    entries = [
+        one
+        for source in PALETTE_SOURCES.functions()
+        for one in _read_source(source, query)
+        if one.resource and query.scope.includes(one.resource)
+    ]
     return _group_by_kind(sorted(entries, key=lambda one: -one.weight)[:MAX_FOUND])
 
 

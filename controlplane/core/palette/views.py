@@ -8,7 +8,6 @@ from controlplane.core.clock import db_now
 from controlplane.core.page_responses import PersonRequest, signed_in
 
 from . import search
-from .registry import PaletteQuery
 
 
 @signed_in
@@ -16,6 +15,8 @@ from .registry import PaletteQuery
 def find_page(request: PersonRequest, template: str) -> HttpResponse:
     """Show the palette entries that match `?q=`; `template` makes a whole page or just the list."""
     text = request.GET.get("q", "").replace("\x00", "").strip()[: search.MAX_QUERY_LENGTH]
-    groups = search.search_palette(PaletteQuery(text, request.user, db_now()))
+    query = search.read_query(text, request.user, db_now())
+    groups = search.search_palette(query)
     total = sum(len(found) for _, found in groups)
-    return render(request, template, {"q": text, "groups": groups, "total": total})
+    context = {"q": text, "groups": groups, "total": total, "scope": query.scope}
+    return render(request, template, context)

@@ -9,18 +9,20 @@ import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from django import template
 from django.http import HttpRequest
 from django.templatetags.static import static
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from controlplane.core import durations
 from controlplane.core.actors import SHELL, label_of
+from controlplane.core.authority import TeamName, Teams
 from controlplane.core.canonical import timestamp
 from controlplane.core.freshness import Freshness
 from controlplane.core.http.context import describe_installation
@@ -240,6 +242,29 @@ def countdown(until: datetime, now: datetime) -> SafeString:
         tone,
         epoch(until),
         time_left(left),
+    )
+
+
+@register.filter
+def owner_of(teams: Teams, resource: str) -> TeamName | None:
+    """Return the team that owns a resource, for the tag `owner`."""
+    return teams.owner_of(resource)
+
+
+@register.simple_tag
+def owner(team: TeamName | None) -> str:
+    """Render the team that owns something as a link; nothing without one."""
+    return _link_owner(team.slug, team.name) if team else ""
+
+
+@lru_cache(maxsize=1000)  # A list of switches has few owners.
+def _link_owner(slug: str, name: str) -> SafeString:
+    return format_html(
+        '<a class="tag" href="{}" title="Owning team">{} <span class="visually-hidden">Owned by '
+        "</span><bdi>{}</bdi></a>",
+        reverse("team_page", args=[slug]),
+        icon("team"),
+        name,
     )
 
 

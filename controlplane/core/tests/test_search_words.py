@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from controlplane.accounts.models.people import User
+from controlplane.accounts.teams.state import TeamState
 from controlplane.core.palette.registry import PaletteQuery
 from controlplane.core.search_words import MAX_WORDS, split_words
 
@@ -27,6 +28,6 @@ def test_text_after_the_first_words_counts_as_one(text: str, words: list[str]) -
 def test_palette_query_is_limited_to_max_words() -> None:
     text = " ".join(f"w{number}" for number in range(100))
 
-    query = PaletteQuery(text, User(), datetime(2026, 1, 1, tzinfo=UTC))
+    query = PaletteQuery(text, User(), datetime(2026, 1, 1, tzinfo=UTC), TeamState())
 
     assert len(query.words) == MAX_WORDS

@@ -7,8 +7,9 @@ from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
 
 from breakers.services import registry
-from breakers.tests.registered import ADMIN, breaker, dependency, instance
+from breakers.tests.registered import breaker, dependency, instance
 from controlplane.core import provision
+from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.clock import db_now
 from controlplane.core.configuration import samples
@@ -18,6 +19,7 @@ from controlplane.core.first_steps import services as first_steps
 from slo.models import Sli
 
 pytestmark = pytest.mark.django_db(transaction=True)
+SHELL = system_actor("shell:ada")
 RELEASE_BEFORE = [("core", "0027_favorite")]
 
 
@@ -50,10 +52,10 @@ def test_upgrade_calls_only_what_is_unused_and_unchanged_a_sample():
     now = db_now()
     edited = registry.find_dependency("core", "vision")
     policy = {**edited.document, "timeout_ms": 1234}
-    registry.put_dependency(caller="core", callee="vision", fields=policy, actor=ADMIN, now=now)
-    registry.remove_dependency(caller="core", callee="weaver", reason="gone", actor=ADMIN, now=now)
-    dependency(now, "core->weaver")
-    dependency(now, "checkout->payments")
+    registry.put_dependency(caller="core", callee="vision", fields=policy, actor=SHELL, now=now)
+    registry.remove_dependency(caller="core", callee="weaver", reason="gone", actor=SHELL, now=now)
+    dependency(now, "core->weaver", actor=SHELL)
+    dependency(now, "checkout->payments", actor=SHELL)
     Sli.objects.filter(slo__name="core-availability").update(first=1, last=2)
 
     upgrade()
@@ -75,7 +77,7 @@ def test_upgrade_calls_only_what_is_unused_and_unchanged_a_sample():
 @pytest.mark.usefixtures("old_release")
 def test_upgrade_hides_the_first_steps_where_a_switch_was_engaged():
     with transaction.atomic():
-        audit.record(actor=ADMIN, action="switch.engaged", target="feature:chat", now=db_now())
+        audit.record(actor=SHELL, action="switch.engaged", target="feature:chat", now=db_now())
 
     upgrade()
 

@@ -47,7 +47,7 @@ def test_approver_sees_buttons_and_others_are_told_why_not(waiting, kim):
     for role in ("viewer", "operator"):
         html = text(as_role(role).client.get("/approvals/"))
         assert approve not in html
-        assert "Only approvers and admins approve" in html
+        assert "Only approvers, leads of teams and admins approve" in html
 
 
 def test_own_request_can_be_withdrawn_but_not_approved(waiting, kim):

@@ -178,8 +178,9 @@ class EmergencyOrders:
         """Store, serve and share the order that `request` asks for; the same for a repetition.
 
         Raise :class:`InvalidInput`; :class:`NotFound` for an unknown order to withdraw;
-        :class:`Conflict` if the id was given to another request, the order to withdraw has left the
-        data planes, or too many orders are open; :class:`Unavailable` if nobody can store it.
+        :class:`Forbidden` if the token is limited to other switches; :class:`Conflict` if the id
+        was given to another request, the order to withdraw has left the data planes, or too many
+        orders are open; :class:`Unavailable` if nobody can store it.
         """
         answers = self._state.order_answers
         try:
@@ -192,6 +193,7 @@ class EmergencyOrders:
 
     async def _answer_request(self, request: Mapping[str, Any], by: Orderer) -> Acceptance:
         order = self._plan_order(request, by)
+        self._require_within_limits(order)
         if self.relay_key is not None:
             order = sign_order(order, self.relay_key)
         orders = self._state.orders
@@ -252,6 +254,13 @@ class EmergencyOrders:
         text = reason if isinstance(reason, str) else ""
         withdrawn = self._find_withdrawable(_read_id(request, "order"))
         return plan_withdrawal(withdrawn, text, id=order_id, by=by, at=at, plane=self.plane)
+
+    def _require_within_limits(self, order: Order) -> None:
+        """Raise :class:`Forbidden` if a token gives the order that may not change the switch."""
+        state, by = self._state, order.by
+        for token in (state.tokens or {}).values():
+            if by.type == "token" and token.token_id == by.id:
+                state.owners.require_within_limits(token, order.switch)
 
     def _find_withdrawable(self, order_id: UUID) -> Order:
         orders = self._state.orders

@@ -17,8 +17,10 @@ UNKNOWN_DIGEST = bytes(32)
 class Credential:
     """A usable token: SHA-256 digest of its secret, scopes, and expiry (UNIX seconds).
 
-    If `services` is not empty, the token may report and poll for these services only. Credentials
-    restored from disk have no owner.
+    If `services` is not empty, the token may report and poll for these services only. `team` is the
+    slug of the team that it acts for, and `teams` are this team, or else those of its owner.
+    `patterns`, if not empty, limit it to these resources, and `only_owned` to those of its teams.
+    Credentials restored from disk have no owner.
     """
 
     token_id: int
@@ -29,6 +31,10 @@ class Credential:
     owner_id: int | None = None
     role: str = ""
     services: frozenset[str] = frozenset()
+    team: str = ""
+    teams: frozenset[str] = frozenset()
+    patterns: frozenset[str] = frozenset()
+    only_owned: bool = False
 
     def require_service(self, service: str) -> None:
         if self.services and service not in self.services:

@@ -51,9 +51,17 @@ def credential_element(
         "prefix": prefix.decode("ascii"),
         "scopes": sorted(credential.scopes),
     }
-    # Without services the format is that of older releases, which can read it then.
+    # Without limits the format is that of older releases, which ignore these fields.
     if credential.services:
         element["services"] = sorted(credential.services)
+    if credential.team:
+        element["team"] = credential.team
+    if credential.teams:
+        element["teams"] = sorted(credential.teams)
+    if credential.patterns:
+        element["patterns"] = sorted(credential.patterns)
+    if credential.only_owned:
+        element["only_owned"] = True
     if with_owner:
         element |= {"owner_id": credential.owner_id, "role": credential.role}
     return element
@@ -76,7 +84,19 @@ def parse_credential(element: Any) -> tuple[bytes, Credential]:
         owner_id=None if owner_id is None else check_count(owner_id),
         role=check_text(element.get("role", "")),
         services=frozenset(map(check_text, element.get("services", ()))),
+        team=check_text(element.get("team", "")),
+        teams=frozenset(map(check_text, element.get("teams", ()))),
+        patterns=frozenset(map(check_text, element.get("patterns", ()))),
+        only_owned=bool(element.get("only_owned", False)),
     )
+
+
+def parse_ownership(element: Any) -> tuple[str, ...]:
+    """Return the owner of a pattern, and the teams above it."""
+    chain = tuple(map(check_text, element))
+    if isinstance(element, str) or not chain:
+        raise ValueError("a pattern has no owner")
+    return chain
 
 
 def code_element(name: str, code: CodeHash) -> dict[str, Any]:

@@ -1,16 +1,18 @@
 """The data plane's connection to PostgreSQL, and its queries for switches and tokens."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, NamedTuple
 from uuid import UUID
 
+import orjson
 from psycopg import AsyncConnection, AsyncCursor, sql
 
 from controlplane.core.degradation_levels import READ_ONLY_SQL
 from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.callers import TokenUse
 from controlplane.dataplane.memory.credentials import (
     CodeHash,
     CodeTable,
@@ -18,6 +20,7 @@ from controlplane.dataplane.memory.credentials import (
     TokenTable,
 )
 from controlplane.dataplane.memory.order_set import ClosedOrder, ClosedOrders
+from controlplane.dataplane.memory.ownership import OwnershipTable, build_table
 from controlplane.dataplane.memory.served_copy import DrillSnapshot
 from switches.drills.patterns import Marks
 from switches.snapshot import SnapshotEntry, SnapshotVersion, drill_reason
@@ -52,10 +55,21 @@ DRILLED = """
       AND d.ends_by > clock_timestamp()
 """
 TOKENS = """
-    SELECT t.id, t.name, t.prefix, t.digest, t.scopes, t.expires_at, t.owner_id, u.role,
-           t.services
+    SELECT t.prefix, t.id, t.name, t.digest, t.scopes, t.expires_at, t.owner_id,
+           CASE WHEN t.team_id IS NULL THEN u.role ELSE 'operator' END,
+           t.services, coalesce(team.slug, ''), t.patterns, t.only_owned,
+           CASE WHEN t.team_id IS NULL THEN ARRAY(
+               SELECT own.slug FROM core_membership m JOIN core_team own ON own.id = m.team_id
+               WHERE m.user_id = t.owner_id) ELSE ARRAY[team.slug] END
     FROM core_token t JOIN core_user u ON u.id = t.owner_id
-    WHERE t.revoked_at IS NULL AND u.is_active
+    LEFT JOIN core_team team ON team.id = t.team_id
+    WHERE t.revoked_at IS NULL AND (u.is_active OR t.team_id IS NOT NULL)
+"""
+OWNED = """
+    SELECT o.pattern, t.slug FROM core_ownership o JOIN core_team t ON t.id = o.team_id
+"""
+PARENTS = """
+    SELECT t.slug, p.slug FROM core_team t JOIN core_team p ON p.id = t.parent_id
 """
 CODES = """
     SELECT u.username, u.role, u.id, c.salt, c.digest
@@ -90,6 +104,24 @@ RECORD_USE_SQL = """
       AND (last_used_at IS NULL OR last_used_at < clock_timestamp() - make_interval(secs => %s))
 """
 
+RECORD_CALLERS_SQL = """
+    INSERT INTO core_tokencaller AS known (token_id, service, used_at, refused_at)
+    SELECT t.id, given.service,
+           CASE WHEN given.used THEN clock_timestamp() END,
+           CASE WHEN given.refused THEN clock_timestamp() END
+    FROM jsonb_to_recordset(%s::jsonb) AS given (
+        token_id bigint, service text, used boolean, refused boolean)
+    JOIN core_token t ON t.id = given.token_id
+    WHERE %s > (SELECT count(*) FROM core_tokencaller c WHERE c.token_id = t.id)
+       OR EXISTS (SELECT FROM core_tokencaller c
+                  WHERE c.token_id = t.id AND c.service = given.service)
+    ORDER BY t.id, given.service
+    ON CONFLICT (token_id, service) DO UPDATE
+    SET used_at = coalesce(excluded.used_at, known.used_at),
+        refused_at = coalesce(excluded.refused_at, known.refused_at)
+"""
+MAX_SERVICES_PER_TOKEN = 200
+
 
 class DatabaseHead(NamedTuple):
     """Versions of everything that the data plane follows, in one row.
@@ -119,6 +151,7 @@ class Contents(NamedTuple):
     closed: ClosedOrders | None
     tokens: TokenTable | None
     codes: CodeTable | None
+    owners: OwnershipTable | None
     known: frozenset[str] | None
     has_lost: bool = False
     """True if the database has lost the version that the data plane serves."""
@@ -157,8 +190,8 @@ async def read_contents(
 
     `entries` are all switches that are not released, with the running drills and the closed
     emergency orders, among them those of the known `orders` that are closed; `tokens` the usable
-    tokens and emergency codes; `known` the ids of all switches. `served` is the version that the
-    data plane serves.
+    tokens, emergency codes and owners of resources; `known` the ids of all switches. `served` is
+    the version that the data plane serves.
     """
     ids = sql.Literal(list(orders)).as_string(connection)
     choices = (
@@ -167,6 +200,8 @@ async def read_contents(
         (CLOSED_ORDERS.format(known=f"{ids}::uuid[]"), entries),
         (TOKENS, tokens),
         (CODES, tokens),
+        (OWNED, tokens),
+        (PARENTS, tokens),
         (SWITCH_IDS, known),
         (has_lost_sql(connection, served) if served else "", served is not None),
     )
@@ -186,6 +221,7 @@ async def read_contents(
         _closed_orders(await next_rows()) if entries else None,
         _tokens(await next_rows()) if tokens else None,
         _codes(await next_rows()) if tokens else None,
+        build_table(dict(await next_rows()), dict(await next_rows())) if tokens else None,
         frozenset(row[0] for row in await next_rows()) if known else None,
         served is not None and (await next_rows()) == [(True,)],
     )
@@ -207,6 +243,20 @@ async def record_token_use(config: Config, token_ids: Iterable[int]) -> None:
         connection.pgconn.finish()
 
 
+async def record_callers(config: Config, uses: Mapping[TokenUse, Collection[bool]]) -> None:
+    """Note in whose names tokens were used or refused: by use, whether it was refused."""
+    rows = [
+        {**use._asdict(), "used": False in outcomes, "refused": True in outcomes}
+        for use, outcomes in uses.items()
+    ]
+    connection = await connect(config)
+    try:
+        values = (orjson.dumps(rows).decode(), MAX_SERVICES_PER_TOKEN)
+        await connection.execute(RECORD_CALLERS_SQL, values)
+    finally:
+        connection.pgconn.finish()
+
+
 async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
     """Return the head from the result of the query `HEAD`; raise LookupError if not migrated."""
     row = await cursor.fetchone()
@@ -217,19 +267,37 @@ async def parse_head(cursor: AsyncCursor[tuple[Any, ...]]) -> DatabaseHead:
 
 
 def _tokens(rows: list[tuple[Any, ...]]) -> TokenTable:
-    return {
-        prefix.encode(): Credential(
-            token_id=token_id,
-            name=name,
-            digest=bytes.fromhex(digest),
-            scopes=frozenset(scopes) & SCOPES_OF[Role(role)],
-            expires_at=None if expires_at is None else expires_at.timestamp(),
-            owner_id=owner_id,
-            role=role,
-            services=frozenset(services),
-        )
-        for token_id, name, prefix, digest, scopes, expires_at, owner_id, role, services in rows
-    }
+    return {row[0].encode(): _credential(*row[1:]) for row in rows}
+
+
+def _credential(
+    token_id: int,
+    name: str,
+    digest: str,
+    scopes: list[str],
+    expires_at: datetime | None,
+    owner_id: int,
+    role: str,
+    services: list[str],
+    team: str,
+    patterns: list[str],
+    only_owned: bool,
+    teams: list[str],
+) -> Credential:
+    return Credential(
+        token_id=token_id,
+        name=name,
+        digest=bytes.fromhex(digest),
+        scopes=frozenset(scopes) & SCOPES_OF[Role(role)],
+        expires_at=None if expires_at is None else expires_at.timestamp(),
+        owner_id=owner_id,
+        role=role,
+        services=frozenset(services),
+        team=team,
+        teams=frozenset(teams),
+        patterns=frozenset(patterns),
+        only_owned=only_owned,
+    )
 
 
 def _closed_orders(rows: list[tuple[Any, ...]]) -> ClosedOrders:

@@ -32,6 +32,10 @@ SNAPSHOT, DRILLS, CLOSED_ORDERS, TOKENS, CODES, KNOWN, POLICIES, CAUSES = PARTS 
 )
 
 
+OWNERS = "owners"
+"""A part that older releases don't send; without it, no team owns anything."""
+
+
 class InvalidBundle(Exception):
     """A bundle that can't be accepted; the message is the reason, for the log."""
 

@@ -15,6 +15,7 @@ from controlplane.dataplane.memory.json_elements import (
     policy_element,
 )
 from controlplane.dataplane.memory.order_set import ClosedOrders
+from controlplane.dataplane.memory.ownership import OwnershipTable
 from controlplane.dataplane.memory.policies import Policies
 from controlplane.dataplane.memory.served_copy import Copy, DrillSnapshot
 from controlplane.dataplane.state import State
@@ -56,6 +57,7 @@ def collect(state: State, before: Bundle | None) -> Bundle | None:
         bundle.CLOSED_ORDERS: (_order_values, (state.orders.closed, state.orders.settled)),
         bundle.TOKENS: (_token_values, (tokens,)),
         bundle.CODES: (_code_values, (state.codes,)),
+        bundle.OWNERS: (_owner_values, (state.owners,)),
         bundle.KNOWN: (_known_values, (known,)),
         bundle.POLICIES: (partial(_policy_values, before), (policies,)),
         bundle.CAUSES: (_cause_values, (causes,)),
@@ -82,7 +84,7 @@ def collect(state: State, before: Bundle | None) -> Bundle | None:
 def _reuse_part(name: str, before: Bundle | None, source: Sequence[object]) -> Part | None:
     if before is None or (known := before.sources.get(name)) is None:
         return None
-    return before.parts[name] if all(map(_is_same, known, source)) else None
+    return before.parts.get(name) if all(map(_is_same, known, source)) else None
 
 
 def _is_same(one: object, other: object) -> bool:
@@ -90,7 +92,7 @@ def _is_same(one: object, other: object) -> bool:
 
 
 def _build_part(name: str, before: Bundle | None, values: Values) -> Part:
-    present = None if before is None else before.parts[name]
+    present = None if before is None else before.parts.get(name)
     return present if present is not None and present.values == values else Part.build(values)
 
 
@@ -130,6 +132,10 @@ def _token_values(tokens: TokenTable) -> Values:
 
 def _code_values(codes: CodeTable) -> Values:
     return {name: _dump(code_element(name, code)) for name, code in codes.items()}
+
+
+def _owner_values(owners: OwnershipTable) -> Values:
+    return {pattern: _dump(chain) for pattern, chain in owners.chains.items()}
 
 
 def _known_values(known: Iterable[str]) -> Values:

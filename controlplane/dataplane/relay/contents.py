@@ -15,9 +15,11 @@ from controlplane.dataplane.memory.json_elements import (
     parse_code,
     parse_credential,
     parse_entry,
+    parse_ownership,
     parse_policy,
 )
 from controlplane.dataplane.memory.order_set import ClosedOrders
+from controlplane.dataplane.memory.ownership import NO_OWNERS, OwnershipTable
 from controlplane.dataplane.memory.policies import DependencyPolicy, Policies, parse_cause
 from controlplane.dataplane.memory.served_copy import DrillSnapshot
 from controlplane.dataplane.storage.saved_snapshot import parse_snapshot
@@ -51,6 +53,7 @@ class BundleContents:
     settled: frozenset[UUID]
     tokens: TokenTable
     codes: CodeTable
+    owners: OwnershipTable
     known: frozenset[str]
     policies: Policies | None
     causes: tuple[Cause, ...]
@@ -69,7 +72,7 @@ class _Reader:
         self, name: str, parse: Callable[[Part], T], known: Callable[[BundleContents], T]
     ) -> T:
         part, before = self.after.parts[name], self.before
-        if before is not None and self.contents is not None and before.parts[name] is part:
+        if before is not None and self.contents is not None and before.parts.get(name) is part:
             return known(self.contents)
         return parse(part)
 
@@ -117,6 +120,7 @@ def read_contents(
             bundle.TOKENS, parse_credential, lambda known: known.tokens, str.encode
         ),
         codes=reader.read_map(bundle.CODES, parse_code, lambda known: known.codes, str),
+        owners=_read_owners(reader),
         known=reader.read(
             bundle.KNOWN, lambda part: frozenset(part.values), lambda known: known.known
         ),
@@ -168,6 +172,18 @@ def _parse_drills(part: Part) -> DrillSnapshot | None:
 
 def _parse_settled(part: Part) -> frozenset[UUID]:
     return frozenset(UUID(key) for key, value in part.values.items() if value == SETTLED)
+
+
+def _read_owners(reader: _Reader) -> OwnershipTable:
+    if bundle.OWNERS not in reader.after.parts:
+        return NO_OWNERS
+    return reader.read(bundle.OWNERS, _parse_owners, lambda known: known.owners)
+
+
+def _parse_owners(part: Part) -> OwnershipTable:
+    return OwnershipTable(
+        {key: parse_ownership(orjson.loads(value)) for key, value in part.values.items()}
+    )
 
 
 def _read_policies(reader: _Reader) -> Policies | None:

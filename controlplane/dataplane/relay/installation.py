@@ -33,8 +33,10 @@ def install_bundle(state: State, received: ReceivedBundle, confirmed_at: float) 
     state.left_epochs |= head.left_epochs
     if state.public_keys != head.keys:
         state.install_keys((), head.keys)
-    if state.tokens is not contents.tokens or state.codes is not contents.codes:
-        state.install_tokens(head.revision, contents.tokens, contents.codes)
+    news = (contents.tokens, contents.codes, contents.owners)
+    present = (state.tokens, state.codes, state.owners)
+    if any(one is not other for one, other in zip(news, present, strict=True)):
+        state.install_tokens(head.revision, *news)
     state.revision = head.revision
     if head.registrations > state.registrations:
         state.install_known(head.registrations, contents.known)

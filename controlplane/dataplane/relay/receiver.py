@@ -27,6 +27,8 @@ class BatchReceiver:
         batches = []
         for batch in reader:
             batches.append(batch)
+            for report in batch.reports:
+                state.callers.note_use(report.token_id, report.document.get("service"))
             await asyncio.sleep(0)  # Polls run in between.
         status = replace(reader.status, upstream=self.name)
         message = RelayMessage(status=status, relays=reader.relays, batches=batches)

@@ -29,6 +29,7 @@ POLICY = (
     "base-uri 'none'; frame-ancestors 'none'"
 )
 """Content security policy, the same as in Django's responses."""
+INSTANCE = b"switchgear-instance"
 NOSNIFF: Header = (b"x-content-type-options", b"nosniff")
 BROWSER_HEADERS: tuple[Header, ...] = (
     NOSNIFF,
@@ -82,6 +83,10 @@ class Call:
         """Status of the response once it has begun; 0 before."""
         self.send = send
         self.time_headers = time_headers
+
+    def forget_instance(self) -> None:
+        """Treat the request as that of a caller without the name of an instance."""
+        self.headers = {name: self.headers[name] for name in self.headers if name != INSTANCE}
 
     async def respond(self, response: Response) -> None:
         """Send a complete response; only its headers for HEAD."""

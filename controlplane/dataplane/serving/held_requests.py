@@ -15,7 +15,7 @@ from controlplane.dataplane.memory.credentials import authenticate
 from controlplane.dataplane.memory.listeners import SNAPSHOT, Listener
 from controlplane.dataplane.state import State
 
-from .call import Call
+from .call import INSTANCE, Call
 
 SCOPE = "switches:read"
 """Scope that is required unless a handler names others."""
@@ -34,22 +34,29 @@ STREAM_HEADERS: tuple[Header, ...] = (
 class HeldCaller:
     """The client of a request that may be held for long; its token needs one of `scopes`."""
 
-    __slots__ = ("_call", "_ends_at", "_name", "_scopes", "_state", "_table")
+    __slots__ = ("_call", "_ends_at", "_name", "_owners", "_scopes", "_state", "_table")
 
     def __init__(self, state: State, call: Call, *scopes: str) -> None:
         self._state = state
         self._call = call
         self._scopes = scopes or (SCOPE,)
-        self._name = call.headers.get(b"switchgear-instance")
+        self._name = call.headers.get(INSTANCE)
         self._table = state.tokens
+        self._owners = state.owners
         self._ends_at = None if call.credential is None else call.credential.expires_at
 
     def check(self) -> None:
         """Raise :class:`Forbidden` or :class:`Unauthenticated` if the token is no longer valid."""
         state, expired = self._state, self._ends_at is not None
-        if expired or state.tokens is not self._table:
-            authenticate(state.tokens, self._call.headers, *self._scopes, clock=state.unix)
-            self._table = state.tokens
+        is_new = state.tokens is not self._table or state.owners is not self._owners
+        if expired or is_new:
+            credential = authenticate(
+                state.tokens, self._call.headers, *self._scopes, clock=state.unix
+            )
+            self._table, self._owners = state.tokens, state.owners
+            name = self._name
+            if name and is_new and state.callers.find_owner_of_instance(credential, name):
+                self._name = None
 
     def limit_wait(self, longest: float) -> float:
         """Return for how many seconds to hold a request: `longest`, or until the token expires."""

@@ -17,7 +17,6 @@ from controlplane.dataplane.state import State
 from switches.bucketing import BUCKETS
 from switches.evaluate import CallDecision, CallQuestion, evaluate
 
-PROBLEM_JSON = (b"content-type", problem.MEDIA_TYPE.encode())
 NO_STORE = (b"cache-control", b"no-store")
 _draw_bucket = partial(random.randrange, BUCKETS)
 
@@ -136,10 +135,11 @@ def degradation_status(state: State) -> dict[str, Any]:
     return build_document(*state.assumed_reachable(), state.known_causes())
 
 
-def answer_error(error: DomainError) -> Response:
-    """Return a domain error as problem+json, with the error's headers."""
-    body = orjson.dumps(problem.problem_document(error))
-    return _encode(error.status, PROBLEM_JSON, body, *error_headers(error))
+def answer_error(error: DomainError, path: str = "") -> Response:
+    """Return a domain error in the form that clients of the path expect, with its headers."""
+    media_type, document = problem.describe_error(error, path)
+    kind = (b"content-type", media_type.encode())
+    return _encode(error.status, kind, orjson.dumps(document), *error_headers(error))
 
 
 def error_headers(error: DomainError) -> list[Header]:

@@ -24,9 +24,11 @@ from controlplane.dataplane.memory.json_elements import (
     parse_code,
     parse_credential,
     parse_entry,
+    parse_ownership,
     parse_time,
 )
 from controlplane.dataplane.memory.order_set import ClosedOrders
+from controlplane.dataplane.memory.ownership import NO_OWNERS, OwnershipTable
 from switches.snapshot import SCHEMA, OrderIds, SnapshotEntry, SnapshotVersion, render
 
 from .signed_file import SavedContent, SignedDocument
@@ -37,7 +39,8 @@ class SavedState(SavedContent):
     """The saved state of a data plane.
 
     `known` holds the ids of all switches ever registered, and `registrations` their number.
-    `revision` is the revision of the credentials when `tokens` and emergency `codes` were read.
+    `revision` is the revision of the credentials when `tokens`, emergency `codes` and `owners` were
+    read.
     `closed` and `settled` are the emergency orders that are no longer in force.
     """
 
@@ -48,6 +51,7 @@ class SavedState(SavedContent):
     known: frozenset[str]
     registrations: int
     codes: CodeTable = field(default_factory=dict)
+    owners: OwnershipTable = NO_OWNERS
     closed: ClosedOrders = field(default_factory=dict)
     settled: frozenset[UUID] = frozenset()
 
@@ -63,6 +67,7 @@ class SavedState(SavedContent):
             served,
             tokens=tokens.tokens,
             codes=tokens.codes,
+            owners=tokens.owners,
             revision=tokens.revision,
             known=known.known,
             registrations=known.registrations,
@@ -90,6 +95,8 @@ def _serialize(saved: SavedState) -> bytes:
             for prefix, credential in sorted(saved.tokens.items(), key=itemgetter(0))
         ],
     }
+    if saved.owners.chains:  # Older releases ignore them.
+        document["owners"] = dict(saved.owners.chains)
     # Older releases can't read a copy with these.
     if saved.codes:
         document["codes"] = [code_element(name, code) for name, code in sorted(saved.codes.items())]
@@ -116,6 +123,9 @@ def _parse(document: Any) -> SavedState:
         known=frozenset(map(check_text, document["known"])),
         registrations=check_count(document["registrations"]),
         codes=dict(map(parse_code, document.get("codes", ()))),
+        owners=OwnershipTable(
+            {key: parse_ownership(value) for key, value in document.get("owners", {}).items()}
+        ),
         closed=dict(map(parse_closed_order, document.get("closed_orders", ()))),
         settled=frozenset(map(UUID, document.get("settled_orders", ()))),
         left_epochs=left_epochs,

@@ -17,6 +17,7 @@ from controlplane.core.protocol import WAKE_CHANNEL
 from controlplane.core.redis_subscriber import RedisSubscriber, SubscriberTiming
 from controlplane.core.timeouts import wait_at_most
 from controlplane.dataplane.config import Config
+from controlplane.dataplane.memory.ownership import NO_OWNERS
 from controlplane.dataplane.memory.served_copy import Copy
 from controlplane.dataplane.postgres import database
 from controlplane.dataplane.state import State
@@ -173,7 +174,9 @@ class Refresher:
                 size_bytes=len(copy.body),
             )
         if contents.tokens is not None:
-            state.install_tokens(head.revision, contents.tokens, contents.codes or {})
+            state.install_tokens(
+                head.revision, contents.tokens, contents.codes or {}, contents.owners or NO_OWNERS
+            )
         if contents.known is not None:
             state.install_known(head.registrations, contents.known)
         self._rebuild_seconds = min(perf_counter() - began, MAX_IDLE_SECONDS)

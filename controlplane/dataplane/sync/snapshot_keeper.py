@@ -123,7 +123,7 @@ def restore_state(state: State, saved: SavedState) -> None:
     age = max(timedelta(), state.wall() - saved.confirmed_at)
     confirmed_at = state.now() - age.total_seconds()
     state.install_copy(copy, confirmed_at=confirmed_at, closed=saved.closed)
-    state.install_tokens(saved.revision, saved.tokens, saved.codes)
+    state.install_tokens(saved.revision, saved.tokens, saved.codes, saved.owners)
     state.install_known(saved.registrations, saved.known)
 
 
@@ -139,6 +139,7 @@ def collect_state(state: State) -> SavedState | None:
         entries=tuple(published.entries.values()),
         tokens=state.tokens,
         codes=state.codes,
+        owners=state.owners,
         closed=state.orders.closed,
         settled=state.orders.settled,
         revision=state.revision,

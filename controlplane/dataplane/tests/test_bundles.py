@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 from controlplane.core.signatures import SigningKey, sign, verify
 from controlplane.dataplane.memory.credentials import CodeHash
 from controlplane.dataplane.memory.order_set import ClosedOrder, OrderSet
+from controlplane.dataplane.memory.ownership import NO_OWNERS, OwnershipTable
 from controlplane.dataplane.memory.policies import DependencyPolicy, Policies
 from controlplane.dataplane.memory.served_copy import Copy, DrillSnapshot
 from controlplane.dataplane.relay.bundle import (
     CAUSES,
     KNOWN,
+    OWNERS,
     POLICIES,
     SIGNED_PREFIX,
     BundleHead,
@@ -110,7 +112,8 @@ class Plane:
             for number in numbers
         }
         codes = {f"kim{number}": CodeHash(number, b"salt", b"hash") for number in numbers}
-        self.state.install_tokens(self.state.revision + 1, tokens, codes)
+        owners = OwnershipTable({f"service:s{number}": ("web", "company") for number in numbers})
+        self.state.install_tokens(self.state.revision + 1, tokens, codes, owners)
 
     def register(self, numbers: set[int]) -> None:
         known = self.state.known | {f"feature:{number}" for number in numbers}
@@ -179,6 +182,7 @@ def assert_equal(received: ReceivedBundle, state: State) -> None:
     assert contents.settled == state.orders.settled
     assert contents.tokens == state.tokens
     assert contents.codes == state.codes
+    assert contents.owners == state.owners
     if received.head.registrations >= 0:
         assert contents.known == state.known
     if received.head.degradation >= 0:
@@ -268,6 +272,32 @@ def test_bundle_carries_owners_and_roles() -> None:
     received = apply_event(None, serialize_full(Plane().bundle()), KEYS)
 
     assert received.contents.tokens == {b"relay00001": OWNED}
+
+
+def test_upstream_of_an_older_release_sends_no_owners() -> None:
+    plane = changed_plane()
+    collected = plane.bundle().bundle
+    parts = {name: part for name, part in collected.parts.items() if name != OWNERS}
+
+    older = apply_event(
+        None, serialize_full(sign_bundle(replace(collected, parts=parts), [KEY])), KEYS
+    )
+    newer = apply_event(older, serialize_difference(older.signed.parts, plane.bundle()), KEYS)
+
+    assert older.contents.owners == NO_OWNERS
+    assert newer.contents.owners == plane.state.owners != NO_OWNERS
+
+
+def test_parts_of_a_later_release_are_ignored() -> None:
+    plane = changed_plane()
+    collected = plane.bundle().bundle
+    parts = {**collected.parts, "news": Part.build({"a": b"1"})}
+
+    received = apply_event(
+        None, serialize_full(sign_bundle(replace(collected, parts=parts), [KEY])), KEYS
+    )
+
+    assert_equal(received, plane.state)
 
 
 def test_state_without_tokens_has_no_bundle() -> None:

@@ -14,7 +14,8 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from controlplane.accounts.models.people import User
-from controlplane.accounts.models.tokens import Token
+from controlplane.accounts.models.teams import Membership, Ownership, Team
+from controlplane.accounts.models.tokens import Token, TokenCaller
 from controlplane.accounts.tokens import services as tokens
 from controlplane.core import wakeups
 from controlplane.core.actors import system_actor
@@ -264,6 +265,21 @@ def test_token_may_only_what_its_owners_role_allows(following: Following) -> Non
     wait_until(lambda: (following.state.tokens or {})[b"reader0001"].scopes == both, 3)
 
 
+def test_token_of_a_team_is_an_operators_whatever_becomes_of_its_owner(
+    following: Following,
+) -> None:
+    team = Team.objects.create(slug="payments", name="Payments", created_at=timezone.now())
+    make_token(team=team, patterns=["segment:pay*"], only_owned=True)
+    User.objects.update(is_active=False)
+
+    wait_until(lambda: b"reader0001" in get_tokens(following), 3)
+
+    known = (following.state.tokens or {})[b"reader0001"]
+    assert (known.role, known.team) == (Role.OPERATOR, "payments")
+    assert known.scopes == {"switches:read", "switches:write"}
+    assert (known.patterns, known.only_owned) == ({"segment:pay*"}, True)
+
+
 def test_use_of_a_token_is_noted_and_changes_no_credential(following: Following) -> None:
     token = make_token()
     wait_until(lambda: b"reader0001" in get_tokens(following), 3)
@@ -275,3 +291,59 @@ def test_use_of_a_token_is_noted_and_changes_no_credential(following: Following)
     assert timezone.now() - Token.objects.get().last_used_at < timedelta(seconds=5)
     confirmed(following)
     assert following.state.tokens is table
+
+
+def test_owners_of_services_follow_the_teams(following: Following) -> None:
+    above = Team.objects.create(slug="finance", name="Finance", created_at=timezone.now())
+    team = Team.objects.create(
+        slug="payments", name="Payments", parent=above, created_at=timezone.now()
+    )
+    make_token()
+    Ownership.objects.create(pattern="service:core", team=team)
+    wait_until(lambda: following.state.owners.owner_of("service:core") == "payments", 3)
+    known = (following.state.tokens or {})[b"reader0001"]
+    assert following.state.callers.find_owner_of_instance(known, b"core/a1") == "payments"
+
+    Membership.objects.create(team=above, user=User.objects.get())
+
+    def is_own() -> bool:
+        known = (following.state.tokens or {})[b"reader0001"]
+        return following.state.callers.find_owner_of_instance(known, b"core/a1") == ""
+
+    wait_until(is_own, 3)
+
+
+def test_callers_of_tokens_are_noted(following: Following) -> None:
+    team = Team.objects.create(slug="payments", name="Payments", created_at=timezone.now())
+    token = make_token()
+    Ownership.objects.create(pattern="service:core", team=team)
+    wait_until(lambda: following.state.owners.owner_of("service:core") == "payments", 3)
+    known, callers = (following.state.tokens or {})[b"reader0001"], following.state.callers
+
+    for name in (b"core/a1", b"web/a1", b"web/a2"):
+        callers.find_owner_of_instance(known, name)
+    callers.note_use(token.pk + 1, "of a token that nobody has")
+
+    wait_until(lambda: TokenCaller.objects.count() == 2, 5)
+    core, web = TokenCaller.objects.order_by("service")
+    assert (core.used_at, core.is_refused) == (None, True)
+    assert (web.refused_at, web.is_refused) == (None, False)
+    first = web.used_at
+    callers.find_owner_of_instance(known, b"web/a1")
+    wait_until(lambda: TokenCaller.objects.get(service="web").used_at > first, 5)
+
+
+def test_callers_of_one_token_are_limited(following: Following) -> None:
+    token = make_token()
+    wait_until(lambda: b"reader0001" in get_tokens(following), 3)
+    now = timezone.now()
+    TokenCaller.objects.bulk_create(
+        TokenCaller(token=token, service=f"s{number}", used_at=now) for number in range(200)
+    )
+    known = (following.state.tokens or {})[b"reader0001"]
+
+    for name in (b"new/a1", b"s7/a1"):
+        following.state.callers.find_owner_of_instance(known, name)
+
+    wait_until(lambda: TokenCaller.objects.get(service="s7").used_at > now, 5)
+    assert TokenCaller.objects.count() == 200

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from controlplane.dataplane.memory.order_set import ClosedOrder
 from controlplane.dataplane.storage.order_journal import OrderJournal, order_key
@@ -11,6 +12,8 @@ from controlplane.dataplane.tests.lines import wait_until
 from controlplane.dataplane.tests.neighbors import ORDERS
 from controlplane.dataplane.tests.order_relays import RelayNeighbor, region, withdraw
 from controlplane.dataplane.tests.served import copy, plane
+
+pytestmark = pytest.mark.services
 
 
 def test_an_order_at_a_relay_reaches_its_upstream_before_the_answer(tmp_path: Path) -> None:

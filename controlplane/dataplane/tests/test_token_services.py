@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -92,9 +93,16 @@ def test_policies_of_another_service_are_refused() -> None:
     assert response.status_code == 403
 
 
-def test_limit_is_in_the_copy_on_disk(tmp_path: Path) -> None:
-    tokens = {b"reader0001": replace(CREDENTIAL, services=frozenset({"gateway", "core"}))}
-    saved = replace(SAVED, tokens=tokens)
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"services": frozenset({"gateway", "core"})},
+        {"team": "payments", "patterns": frozenset({"segment:pay*"}), "only_owned": True},
+    ],
+    ids=["services", "team"],
+)
+def test_limit_is_in_the_copy_on_disk(tmp_path: Path, limits: dict[str, Any]) -> None:
+    saved = replace(SAVED, tokens={b"reader0001": replace(CREDENTIAL, **limits)})
 
     disk(tmp_path).save(saved)
 
@@ -104,4 +112,5 @@ def test_limit_is_in_the_copy_on_disk(tmp_path: Path) -> None:
 def test_copy_without_limits_is_as_earlier_releases_wrote_it(tmp_path: Path) -> None:
     disk(tmp_path).save(SAVED)
 
-    assert b'"services"' not in (tmp_path / "current").read_bytes()
+    written = (tmp_path / "current").read_bytes()
+    assert not any(name in written for name in (b'"services"', b'"team"', b'"patterns"'))

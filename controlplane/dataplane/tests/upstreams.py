@@ -134,16 +134,19 @@ class FakeUpstream:
     async def _stream(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(HEAD % (200, b"text/event-stream"))
         self._streams.add(writer)
-        if self.greets:
-            await self._send("bundle", serialize_full(self.make_bundle()))
-            await self._send("confirm", self.make_confirmation())
-        await reader.read()
-        self._streams.discard(writer)
+        try:
+            if self.greets:
+                await self._send("bundle", serialize_full(self.make_bundle()))
+                await self._send("confirm", self.make_confirmation())
+            await reader.read()
+        finally:
+            self._streams.discard(writer)
 
     async def _send(self, name: str, data: bytes) -> None:
         for writer in list(self._streams):
             writer.write(b"event: %b\ndata: %b\n\n" % (name.encode(), data))
-            await writer.drain()
+            with contextlib.suppress(ConnectionError):  # A relay may just have left.
+                await writer.drain()
 
 
 class Relays:

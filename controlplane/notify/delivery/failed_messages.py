@@ -5,6 +5,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
+from controlplane.core import authority
 from controlplane.core.actors import Actor
 from controlplane.core.audit import services as audit
 from controlplane.core.errors import Conflict, InvalidInput, NotFound
@@ -124,3 +125,4 @@ def _lock_failed(message_id: int) -> OutboxMessage:
 def _require_scope(actor: Actor) -> None:
     if not any(actor.may(scope) for scope in SCOPES):
         actor.require(SCOPES[0])
+    authority.require_in_limits(actor)

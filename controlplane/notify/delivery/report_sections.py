@@ -9,7 +9,7 @@ from django.db.models import Count, F, Max, Q
 
 from controlplane.core.durations import format_readable
 from controlplane.core.outbox.models import OutboxMessage
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportRow, ReportSection
 from controlplane.notify.targets import destination_names
 from controlplane.notify.targets.destination_names import DestinationName
 
@@ -20,7 +20,12 @@ MAX_ROWS = 50
 
 
 @REPORT_SECTIONS.add(200)
-def deliveries_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def deliveries_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection | None:
+    """Return the section about messages of the whole installation; None in a team's report."""
+    if is_owned is not None:
+        return None
     written = Q(created_at__gte=start, created_at__lt=end)
     still_failed = selection.GIVEN_UP & Q(created_at__lt=end)
     rows = list(

@@ -41,6 +41,7 @@ def list_unacknowledged(_now: datetime, found: Sequence[Escalation]) -> list[Att
             since=one.opened_at,
             actions=(_acknowledge(one),),
             subjects=(one.subject,),
+            resource=one.resource,
         )
         for one in found
     ]

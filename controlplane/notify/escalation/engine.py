@@ -15,11 +15,10 @@ from controlplane.core.escalations import summaries
 from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox import services as outbox
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.notify.targets import reach
-from controlplane.notify.targets.reach import Rung
 from controlplane.notify.transports import destinations
 
 from . import messages, schedule
+from .ladders import Ladder, read_ladders
 
 log = structlog.get_logger(__name__)
 
@@ -37,12 +36,12 @@ class Notification:
 
     escalation: Escalation
     verdict: schedule.ScheduleDecision
-    ladder: Sequence[Rung]
+    ladder: Ladder
 
     @property
     def destinations(self) -> list[str]:
         """The destinations of the steps to notify; if empty, routes decide the recipients."""
-        to = [one for index in self.verdict.notified for one in self.ladder[index].reach.to]
+        to = [one for index in self.verdict.notified for one in self.ladder.rungs[index].reach.to]
         return list(dict.fromkeys(to))
 
 
@@ -62,12 +61,12 @@ def notify_due(now: datetime) -> int:
     found = list(rows.order_by("next_at", "id")[:MAX_AT_ONCE])
     if not found:
         return 0
-    ladders = reach.read_ladders(SEVERITIES, now)
+    ladders = read_ladders(found, now)
     due = [notification for one in found if (notification := _evaluate(one, ladders, now))]
     # Repeats are sent early only with other repeats: steps come at any time, which would keep the
     # repeats of many escalations from aligning.
     if any(notification.verdict.kind != "step" for notification in due):
-        due += _list_early(ladders, now)
+        due += _list_early(now)
     _send_notifications(due, now)
     for notification in due:
         one, verdict = notification.escalation, notification.verdict
@@ -83,11 +82,12 @@ def notify_due(now: datetime) -> int:
 
 
 def _evaluate(
-    escalation: Escalation, ladders: Mapping[str, Sequence[Rung]], now: datetime
+    escalation: Escalation, ladders: Mapping[int, Ladder], now: datetime
 ) -> Notification | None:
     """Return the escalation's notification if it is due; else save the time of the next check."""
-    ladder = ladders[escalation.severity]
-    verdict = schedule.evaluate(escalation_status(escalation), schedule_steps(ladder), now)
+    ladder = ladders[escalation.pk]
+    status = escalation_status(escalation, ladder)
+    verdict = schedule.evaluate(status, schedule_steps(ladder), now)
     if verdict.kind is not None:
         return Notification(escalation, verdict, ladder)
     escalation.step, escalation.next_at = verdict.step, verdict.next_at
@@ -95,7 +95,7 @@ def _evaluate(
     return None
 
 
-def _list_early(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[Notification]:
+def _list_early(now: datetime) -> list[Notification]:
     """Return repeats and reminders that are due soon, to be sent together with those due now."""
     rows = Escalation.objects.select_for_update(skip_locked=True)
     soon = rows.filter(
@@ -106,8 +106,11 @@ def _list_early(ladders: Mapping[str, Sequence[Rung]], now: datetime) -> list[No
         notified_at__isnull=False,
     )
     found = []
-    for one in soon.order_by("next_at", "id")[:MAX_AT_ONCE]:
-        ladder, status = ladders[one.severity], escalation_status(one)
+    rows_soon = list(soon.order_by("next_at", "id")[:MAX_AT_ONCE])
+    ladders = read_ladders(rows_soon, now)
+    for one in rows_soon:
+        ladder = ladders[one.pk]
+        status = escalation_status(one, ladder)
         steps = schedule_steps(ladder)
         may_send = one.next_at is not None and schedule.may_send_early(status, now, one.next_at)
         if may_send and schedule.is_repeat(status, steps):
@@ -143,6 +146,7 @@ def _send_notifications(due: Sequence[Notification], now: datetime) -> None:
                 scope=one.scope,
                 severity=one.severity,
                 subject=one.subject,
+                resource=one.resource,
                 to=None if ROUTES in to else to,
                 now=now,
             )
@@ -152,29 +156,34 @@ def _send_list(here: Sequence[Notification], destination: str, now: datetime) ->
     escalations = [notification.escalation for notification in here]
     # The key identifies the next notification of each of them.
     numbers = ",".join(sorted(f"{one.pk}.{one.notices + 1}" for one in escalations))
-    outbox.announce(
+    outbox.announce_together(
+        escalations,
+        # Steps say where they go; routes say it together with the owners' channels.
+        resource_of=lambda one: one.resource if destination == ROUTES else "",
+        facts_of=messages.list_facts,
         event=LISTING,
         event_key=f"escalations:{sha256(numbers.encode()).hexdigest()[:40]}",
-        facts=messages.list_facts(escalations),
         severity=min((one.severity for one in escalations), key=SEVERITIES.index),
         to=None if destination == ROUTES else [destination],
         now=now,
     )
 
 
-def escalation_status(escalation: Escalation) -> schedule.EscalationStatus:
+def escalation_status(escalation: Escalation, ladder: Ladder) -> schedule.EscalationStatus:
+    """Return the state of an escalation; it climbs anew if another team became the owner."""
+    is_same = escalation.facts.get(messages.CLIMBED_FOR, "") == ladder.owner
     return schedule.EscalationStatus(
         severity=escalation.severity,
         opened_at=escalation.opened_at,
-        step=escalation.step,
+        step=escalation.step if is_same else 0,
         reached=bool(escalation.facts.get(summaries.NOTIFIED)),
         notified_at=escalation.notified_at,
         acknowledged_at=escalation.acknowledged_at,
     )
 
 
-def schedule_steps(ladder: Sequence[Rung]) -> list[schedule.ScheduledStep]:
+def schedule_steps(ladder: Ladder) -> list[schedule.ScheduledStep]:
     return [
         schedule.ScheduledStep(timedelta(minutes=rung.step.after_minutes), bool(rung.reach.to))
-        for rung in ladder
+        for rung in ladder.rungs
     ]

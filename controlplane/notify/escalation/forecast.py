@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from controlplane.core.message_templates import SEVERITIES
 from controlplane.core.outbox.escalation import Escalation
 from controlplane.notify.targets import reach, routing
-from controlplane.notify.targets.reach import Rung
 
 from . import engine, schedule
+from .ladders import Ladder, read_ladders
 
 
 @dataclass(frozen=True)
@@ -32,23 +31,23 @@ def next_notices(escalations: Sequence[Escalation], now: datetime) -> dict[int, 
     open_ones = [one for one in escalations if one.closed_at is None and one.next_at]
     if not open_ones:
         return {}
-    ladders = reach.read_ladders(SEVERITIES, now)
+    ladders = read_ladders(open_ones, now)
     with routing.cached_routing():
-        return {one.pk: _next_notice(one, ladders[one.severity], now) for one in open_ones}
+        return {one.pk: _next_notice(one, ladders[one.pk], now) for one in open_ones}
 
 
-def _next_notice(one: Escalation, ladder: Sequence[Rung], now: datetime) -> NextNotice:
-    steps, status = engine.schedule_steps(ladder), engine.escalation_status(one)
+def _next_notice(one: Escalation, ladder: Ladder, now: datetime) -> NextNotice:
+    steps, status = engine.schedule_steps(ladder), engine.escalation_status(one, ladder)
     at = max(one.next_at or now, now)
     verdict = schedule.evaluate(status, steps, at)
     if verdict.kind is None:
         at = verdict.next_at
         verdict = schedule.evaluate(status, steps, at)
-    who = tuple(dict.fromkeys(ladder[index].name for index in verdict.notified))
+    who = tuple(dict.fromkeys(ladder.rungs[index].name for index in verdict.notified))
     kind = verdict.kind or "repeat"
     number = verdict.notified[0] + 1 if kind == "step" else None
     is_heard = bool(who)
     if not is_heard:
-        found = routing.find_destinations(engine.STEP, one.scope, one.severity, now)
+        found = routing.find_destinations(engine.STEP, one.scope, one.severity, now, one.resource)
         is_heard = any(map(reach.is_configured, found))
     return NextNotice(at, kind, number, who, is_heard)

@@ -8,26 +8,27 @@ from controlplane.core.canonical import timestamp
 from controlplane.core.escalations import summaries
 from controlplane.core.message_templates import format_time
 from controlplane.core.outbox.escalation import Escalation
-from controlplane.notify.targets.reach import Rung
 
+from .ladders import Ladder
 from .schedule import ScheduleDecision
 
+CLIMBED_FOR = "climbed_for"
+"""Key of the fact with the owner's slug at the last notification, "" for none."""
 TOLD_KEPT = 20
 LISTED = 8
 MAX_LISTED_LENGTH = 50
 
 
-def step_facts(
-    escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung]
-) -> dict[str, Any]:
+def step_facts(escalation: Escalation, verdict: ScheduleDecision, ladder: Ladder) -> dict[str, Any]:
     acknowledged = None
     if escalation.acknowledged_at is not None:
         at = format_time(timestamp(escalation.acknowledged_at))
         acknowledged = f"by {escalation.acknowledged_by} at {at}; it is still open"
-    names = [rung.name for index, rung in enumerate(ladder) if index in verdict.notified]
-    steps = ladder[: verdict.step]
+    names = [rung.name for index, rung in enumerate(ladder.rungs) if index in verdict.notified]
+    steps = ladder.rungs[: verdict.step]
     unreached = [f"{one.step.target.name}: {one.reach.why}" for one in steps if not one.reach.to]
-    own = {key: value for key, value in escalation.facts.items() if key != summaries.NOTIFIED}
+    internal = (summaries.NOTIFIED, CLIMBED_FOR)
+    own = {key: value for key, value in escalation.facts.items() if key not in internal}
     return {
         **own,
         "path": own.get("path") or summaries.ANY_PAGE,
@@ -60,11 +61,11 @@ def list_facts(escalations: Sequence[Escalation]) -> dict[str, Any]:
 
 
 def add_recipients(
-    escalation: Escalation, verdict: ScheduleDecision, ladder: Sequence[Rung], now: datetime
+    escalation: Escalation, verdict: ScheduleDecision, ladder: Ladder, now: datetime
 ) -> dict[str, Any]:
     """Return the escalation's facts plus the recipients of the notification sent at `now`."""
-    who = [rung.name for index, rung in enumerate(ladder) if index in verdict.notified]
-    facts: dict[str, Any] = escalation.facts
+    who = [rung.name for index, rung in enumerate(ladder.rungs) if index in verdict.notified]
+    facts: dict[str, Any] = {**escalation.facts, CLIMBED_FOR: ladder.owner}
     if not who:
         return facts
     entry = {"at": timestamp(now), "who": list(dict.fromkeys(who))}

@@ -13,11 +13,11 @@ from psycopg.pq import TransactionStatus
 from controlplane.accounts.authentication import factors
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people import services as people
-from controlplane.core import deadline
+from controlplane.core import authority, deadline
 from controlplane.core.actors import Actor
 from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import retry_if_ended
-from controlplane.core.errors import DomainError, InvalidInput, Unavailable
+from controlplane.core.errors import DomainError, Forbidden, InvalidInput, Unavailable
 from controlplane.core.outbox import services as outbox
 from controlplane.notify.transports.slack_reply import transport as slack_reply
 
@@ -87,6 +87,8 @@ def _run_action(carry_out: ButtonAction, pressed: ButtonPress, actor: Actor, now
         raise
     except InvalidInput as error:
         return " ".join(text for texts in error.errors.values() for text in texts)
+    except Forbidden as error:
+        return authority.describe_refusal(error)
     except DomainError as error:
         return error.detail
 

@@ -2,5 +2,6 @@
 
 from .interactions import AnsweredRequest
 from .targets import EscalationStep, OnCallMember, Route, Target
+from .teams import TeamContact
 
-__all__ = ["AnsweredRequest", "EscalationStep", "OnCallMember", "Route", "Target"]
+__all__ = ["AnsweredRequest", "EscalationStep", "OnCallMember", "Route", "Target", "TeamContact"]

@@ -1,4 +1,4 @@
-"""The configuration file `targets.yaml`: people, channels, rotations, escalations, and routes."""
+"""The configuration file `targets.yaml`: targets, routes, and the contacts of teams."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -27,24 +27,25 @@ from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.scopes import SCOPES
 from controlplane.notify.models.targets import Route, Target
 
-from . import directory, fields, on_call_rotation, services, target_entries
+from . import contact_entries, directory, fields, on_call_rotation, services, target_entries
 from .resources import target_settings
 
-FILE, TARGETS, ROUTES = "targets.yaml", "targets", "routes"
+FILE, TARGETS, ROUTES, CONTACTS = "targets.yaml", "targets", "routes", "contacts"
 ACTIONS = ("target.created", "target.changed", "target.removed")
 ROUTE_FIELDS = ("event", "scope", "severity", "target")
 PAGE = "Notifications"
 
 
 def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
-    """Create or change the targets of the file, and add its routes.
+    """Create or change the targets of the file and contacts of teams, and add its routes.
 
     A dry run makes the changes and rolls them back, because entries refer to each other.
     """
     errors: Errors = {}
-    document = read_document(FILE, texts[FILE], (TARGETS, ROUTES), errors)
+    document = read_document(FILE, texts[FILE], (TARGETS, ROUTES, CONTACTS), errors)
     entries = read_entries(FILE, document, TARGETS, errors)
     routes = read_list(FILE, document, ROUTES, errors)
+    contacts = read_entries(FILE, document, CONTACTS, errors)
     edited = find_manual_edits(ACTIONS)
     with transaction.atomic():
         services.lock_targets()
@@ -54,10 +55,11 @@ def load_file(texts: Mapping[str, str], options: LoadOptions) -> Loaded:
         audit_rows = _write_targets(found, options.now)
         added = _add_routes(routes, options.now)
         found.require_valid()
+        teams = contact_entries.load_entries(FILE, contacts, options, errors)
         remarks = _list_missing_secrets(entries)
         if options.dry_run:
             transaction.set_rollback(True)
-    return found.build_result(audit_rows) + added + Loaded(remarks=remarks)
+    return found.build_result(audit_rows) + added + teams + Loaded(remarks=remarks)
 
 
 def export_documents() -> dict[str, Document]:
@@ -76,7 +78,8 @@ def export_documents() -> dict[str, Document]:
         )
         for row in rows
     ]
-    return {FILE: {TARGETS: entries, ROUTES: routes}}
+    contacts = contact_entries.export_entries()
+    return {FILE: {TARGETS: entries, ROUTES: routes, **({CONTACTS: contacts} if contacts else {})}}
 
 
 def build_schema() -> Schema:
@@ -118,6 +121,9 @@ def build_schema() -> Schema:
     properties = {
         TARGETS: schemas.entries(target, help="Targets by name."),
         ROUTES: schemas.list_of(route, help="Which messages go to which target."),
+        CONTACTS: schemas.entries(
+            contact_entries.build_schema(), help="Contacts of teams by slug."
+        ),
     }
     return schemas.file_schema("Targets and routes", properties, "Who is notified. No secrets.")
 

@@ -19,6 +19,7 @@ from controlplane.notify.transports.base import TRANSPORTS
 
 from . import on_call_rotation
 from .directory import MAX_DESTINATION_LENGTH
+from .team_contacts import KINDS_OF_TARGETS
 
 MAX_NAME_LENGTH, MAX_DESCRIPTION_LENGTH = 80, 300
 MAX_MEMBERS, MAX_STEPS = 30, 12
@@ -130,6 +131,10 @@ def _check_kind(kind: str, present: Target | None, errors: Errors) -> str:
         )
     elif kind != Target.Kind.PERSON and present.rotations.exists():
         errors["kind"].append(f"{present.name} is in a rotation, so it must stay a person.")
+    for contact in present.team_contacts.select_related("team").order_by("id"):
+        if kind not in KINDS_OF_TARGETS[contact.kind]:
+            name = contact.team.name
+            errors["kind"].append(f"{present.name} is a contact of {name}. Remove it there first.")
     return kind
 
 

@@ -1,6 +1,6 @@
-"""Contents of the Notifications page: escalations, people, channels, rotations and routes."""
+"""Contents of the Notifications page: escalations, teams, people, channels and routes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
@@ -9,6 +9,7 @@ from typing import Any
 from django.core.paginator import Paginator
 from django.db.models import Q
 
+from controlplane.accounts.models.teams import Team
 from controlplane.core.message_templates import MESSAGE_TEMPLATES, SEVERITIES
 from controlplane.notify.models.targets import Route, Target
 from controlplane.notify.transports import destinations
@@ -16,8 +17,10 @@ from controlplane.notify.transports import destinations
 from . import directory, reach, usage
 from .directory import Directory
 from .reach import Reach
+from .team_contacts import CHANNEL, ESCALATION, ON_CALL, read_contacts
 
 SHOWN = 200
+MAX_TEAMS = 500
 SEVERITY_ESCALATIONS = Q(name__in=SEVERITIES, kind=Target.Kind.ESCALATION)
 
 
@@ -46,7 +49,15 @@ def page_context(now: datetime, *, page: str | None = None, routes: str | None =
     ways = Route.objects.select_related("target__user").order_by("id")
     routed = Paginator(ways, SHOWN).get_page(routes)
     shown = list(listed.object_list)
-    known = directory.read_directory([*shown, *(route.target for route in routed.object_list)])
+    all_teams = list(Team.objects.order_by("name", "slug")[:MAX_TEAMS])
+    contacts = read_contacts([one.slug for one in all_teams], ON_CALL, CHANNEL, ESCALATION)
+    known = directory.read_directory(
+        [
+            *shown,
+            *(route.target for route in routed.object_list),
+            *(target for several in contacts.values() for target in several),
+        ]
+    )
     rows = _target_rows([one for one in shown if one.kind != Target.Kind.ESCALATION], known, now)
     return {
         "severities": _severity_rows([one for one in shown if one.kind == "escalation"], now),
@@ -63,10 +74,27 @@ def page_context(now: datetime, *, page: str | None = None, routes: str | None =
             }
             for route in routed.object_list
         ],
+        "teams": [_team_row(one, contacts, known, now) for one in all_teams],
         "has_recipient": reach.has_recipient(now),
         "targets_page": listed,
         "routes_page": routed,
     }
+
+
+def _team_row(
+    team: Team,
+    contacts: Mapping[tuple[str, str], Sequence[Target]],
+    known: Directory,
+    now: datetime,
+) -> dict[str, Any]:
+    """Return a team's contacts for the page, each with what it reaches."""
+    reaches = {
+        kind: [
+            (one, reach.reach_from(one, known, now)) for one in contacts.get((team.slug, kind), ())
+        ]
+        for kind in (ON_CALL, CHANNEL, ESCALATION)
+    }
+    return {"team": team, **reaches}
 
 
 def _severity_rows(others: Sequence[Target], now: datetime) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Reach of targets: the person or channel that is notified, and the usable destinations."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -78,10 +78,15 @@ def read_ladders(severities: Sequence[str], now: datetime) -> dict[str, list[Run
 
 
 def has_recipient(now: datetime) -> bool:
-    """Return True if a step, a route or a rotation in one reaches somebody, in one query."""
+    """Return True if a step, a route or a contact of a team reaches somebody, in one query.
+
+    Their rotations count, too.
+    """
     uses = [
         Q(**{f"{path}used_in_steps__escalation__name__in": SEVERITIES})
+        | Q(**{f"{path}used_in_steps__escalation__team_contacts__isnull": False})
         | Q(**{f"{path}routes__isnull": False})
+        | Q(**{f"{path}team_contacts__isnull": False})
         for path in ("", "rotations__rotation__")
     ]
     used = Target.objects.filter(uses[0] | uses[1], kind__in=DIRECT_KINDS).distinct()
@@ -90,9 +95,11 @@ def has_recipient(now: datetime) -> bool:
     return any(reach_from(target, nothing_behind, now).to for target in targets)
 
 
-def steps_of(severities: Sequence[str]) -> list[EscalationStep]:
+def steps_of(severities: Sequence[str], others: Collection[int] = ()) -> list[EscalationStep]:
+    """Return the steps of the severities' escalations, and of the escalations with ids `others`."""
     rows = EscalationStep.objects.select_related("target__user", "escalation")
-    matching = rows.filter(escalation__name__in=severities, escalation__kind=Target.Kind.ESCALATION)
+    own = Q(escalation__name__in=severities, escalation__kind=Target.Kind.ESCALATION)
+    matching = rows.filter(own | Q(escalation__in=others))
     return list(matching.order_by("escalation", "position"))
 
 

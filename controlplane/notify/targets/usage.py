@@ -1,4 +1,4 @@
-"""Uses of a target: the steps, rotations and routes that refer to it."""
+"""Uses of a target: the steps, rotations, routes and teams that refer to it."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -8,10 +8,11 @@ from django.db.models import Q
 from controlplane.accounts.models.people import User
 from controlplane.accounts.people.deactivation import Duties
 from controlplane.notify.models.targets import EscalationStep, OnCallMember, Route, Target
+from controlplane.notify.models.teams import TeamContact
 
 
 def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
-    """Return texts that describe the uses of each target, by target id, in three queries."""
+    """Return texts that describe the uses of each target, by target id, in four queries."""
     found: dict[int, dict[str, None]] = defaultdict(dict)  # Used as ordered sets.
     steps = EscalationStep.objects.filter(target__in=targets).select_related("escalation")
     for step in steps.order_by("after_minutes", "id"):
@@ -21,6 +22,9 @@ def list_uses(targets: Sequence[Target]) -> dict[int, list[str]]:
         found[member.person_id][f"the rotation {member.rotation.name}"] = None
     for route in Route.objects.filter(target__in=targets).order_by("id"):
         found[route.target_id][f"the route for {route.event}"] = None
+    contacts = TeamContact.objects.filter(target__in=targets).select_related("team")
+    for contact in contacts.order_by("team__name", "id"):
+        found[contact.target_id][f"the team {contact.team.name}"] = None
     return {target.pk: list(found[target.pk]) for target in targets}
 
 

@@ -69,6 +69,7 @@ def by_itself() -> dict[str, str]:
         "job_resume": reverse("job_resume", args=[Job.objects.latest("pk").pk]),
         "person_factors": reverse("person_factors", args=[User.objects.latest("pk").pk]),
         "event_deliveries": reverse("event_deliveries"),
+        "lost_changes": reverse("lost_changes"),
         "archived_letter_reveal": reverse("archived_letter_reveal", args=[archived.pk]),
     }
 

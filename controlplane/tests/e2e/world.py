@@ -11,7 +11,8 @@ from breakers.dead_letters.tests.heaps import Heap
 from breakers.services import overrides
 from breakers.tests.house import dependency, minute, reports
 from controlplane.accounts.models.people import User
-from controlplane.core.actors import Actor
+from controlplane.accounts.teams.services import create_team
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.clock import db_now
 from controlplane.core.fleet.tests import rows
 from controlplane.core.http.tests.callers import person, token_text
@@ -52,6 +53,7 @@ def build(heap: Heap) -> User:
     _sent()
     _report(ada)
     _fleet()
+    _teams()
     return ada
 
 
@@ -199,3 +201,13 @@ def _report(ada: User) -> None:
     this = weeks.week_of(now, get_zone())
     for week in (this.later(-1), this):
         weekly.generate_report(week=week, actor=ada.as_actor(), now=now)
+
+
+def _teams() -> None:
+    wanted = {
+        "name": "검색",
+        "members": {"ada": "lead", "kim": "member"},
+        "owns": ["segment:search*", "service:core"],
+        "runbook_url": "https://runbooks.example/search",
+    }
+    create_team(slug="search", wanted=wanted, actor=system_actor("seed"), now=db_now())

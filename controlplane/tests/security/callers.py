@@ -7,10 +7,15 @@ from typing import Any
 from django.db import transaction
 from django.test import Client
 
+from controlplane.accounts.models.teams import Membership, Team
+from controlplane.core import roles
 from controlplane.core.http.tests.callers import browser_of, person, token_text
-from controlplane.core.roles import ALL_SCOPES, SCOPES_OF, Role
+from controlplane.core.roles import EXCLUSIVE_SCOPES, SCOPES_OF, Role
 from controlplane.tests.security.matrix import Need
 from controlplane.tests.security.urls import Place
+
+ALL_SCOPES = roles.ALL_SCOPES - EXCLUSIVE_SCOPES
+"""All scopes that one token can have."""
 
 RANKS = ("viewer", "operator", "approver", "admin")
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
@@ -23,7 +28,11 @@ def nobody() -> Client:
 
 
 def somebody(role: str) -> Client:
-    return browser_of(person(role, f"matrix-{role}"))
+    """Return the browser of a new person, who is in the root team, so that the role decides."""
+    user = person(role, f"matrix-{role}")
+    for team in Team.objects.filter(parent=None):
+        Membership.objects.create(team=team, user=user)
+    return browser_of(user)
 
 
 def program(*scopes: str, owner: Any) -> Client:
@@ -33,8 +42,8 @@ def program(*scopes: str, owner: Any) -> Client:
 
 
 def person_may(need: Need, role: str) -> bool:
-    if need.open:
-        return True
+    if need.open or need.program:
+        return need.open
     has = [scope in SCOPES_OF[Role(role)] for scope in need.scopes]
     enough = not has or (all(has) if need.all_scopes else any(has))
     return enough and RANKS.index(role) >= RANKS.index(need.rank)

@@ -13,8 +13,10 @@ from breakers.dead_letters.tests.heaps import Heap
 from breakers.models import Service
 from breakers.services import overrides
 from controlplane.accounts.models.people import BrowserSession, User
+from controlplane.accounts.models.teams import Membership
 from controlplane.accounts.models.tokens import Token
-from controlplane.core.actors import Actor
+from controlplane.accounts.teams import services as teams
+from controlplane.core.actors import Actor, system_actor
 from controlplane.core.approvals import services as approvals
 from controlplane.core.approvals.models import Approval
 from controlplane.core.clock import db_now
@@ -38,6 +40,7 @@ ARGUMENT = re.compile(r"<(?:(\w+):)?(\w+)>")
 WEEK = "2025-W10"
 REASON = "oracle answers 502 since the 02:10 deploy"
 REHEARSED = "rehearsed"
+TEAM = "matrix-team"
 
 
 def more(ada: User, letters: Heap) -> None:
@@ -65,6 +68,9 @@ def more(ada: User, letters: Heap) -> None:
         now=now,
     )
     alert(Slo.objects.get(name="core-availability"), now - timedelta(minutes=20), None)
+    team = {"name": "Everyone on call", "members": {ada.username: "lead"}}
+    teams.create_team(slug=TEAM, wanted=team, actor=system_actor("shell:matrix"), now=now)
+    reports.generate_report(week=weeks.parse(WEEK), team=TEAM, actor=actor, now=now)
     # Somebody who signed in elsewhere.
     browser_of(User.objects.get(username__startswith="kim"))
     _drilled(actor, now)
@@ -108,6 +114,7 @@ def arguments(letters: Heap) -> dict[str, list[str]]:
     entry, *_ = letters.redis.xrange(letters.name(), count=1)
     return {
         "alert_id": _ids(Alert),
+        "action": ["release"],
         "approval_id": _ids(Approval),
         "caller": ["core"],
         "callee": ["oracle"],
@@ -146,6 +153,10 @@ def arguments(letters: Heap) -> dict[str, list[str]]:
         "streams name": [letters.name()],
         "target_id": _ids(Target),
         "runbooks slug": ["postgresql-down"],
+        "teams slug": [TEAM],
+        "team": [TEAM],
+        "members user_id": _all(Membership, "user_id"),
+        "authority/<slug:action> kind": ["global"],
         "bulk name": [letters.name()],
         "dead-letters name": [letters.name()],
         "token_id": _ids(Token),

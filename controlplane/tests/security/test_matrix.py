@@ -124,6 +124,17 @@ def test_a_token_with_every_scope_but_the_one_stays_out():
     assert not wrong, format_complaints(wrong)
 
 
+def test_a_token_for_scim_opens_nothing_else():
+    client, wrong = callers.program("scim", owner=person("admin", "owner")), {}
+    for place, method, need in programs():
+        answer = callers.ask(client, method, place)
+        verdict = callers.verdict(answer, place)
+        if not need.program and verdict != "out" and not read_first(answer, place, need):
+            wrong[f"{method} {place.route}"] = answer.status_code
+
+    assert not wrong, format_complaints(wrong)
+
+
 def test_a_token_opens_no_page():
     client = callers.program(*callers.ALL_SCOPES, owner=person("admin", "owner"))
     wrong = {}

@@ -3,7 +3,6 @@
 import pytest
 
 from breakers.dead_letters.tests.heaps import heap
-from controlplane.core.roles import SCOPES_OF, Role
 from controlplane.tests.security import callers, existing_objects, markup, matrix, urls
 
 pytestmark = [
@@ -59,7 +58,7 @@ def test_a_program_sees_a_thing_by_its_scope_alone(there):
             continue
         wanted = set(need.scopes)
         enough = callers.program(*wanted, owner=owner)
-        others = callers.program(*(SCOPES_OF[Role.ADMIN] - wanted), owner=owner)
+        others = callers.program(*(callers.ALL_SCOPES - wanted), owner=owner)
         statuses = (
             callers.ask(enough, "GET", place).status_code,
             callers.ask(others, "GET", place).status_code,

@@ -3,8 +3,14 @@
 import orjson
 import pytest
 from django.http import HttpResponse
+from django.test import Client
 
-from controlplane.tests.security import callers, matrix, refused_writes, writes
+from controlplane.accounts.models.people import User
+from controlplane.accounts.tokens import services as tokens
+from controlplane.core.actions import Action
+from controlplane.core.actors import system_actor
+from controlplane.core.clock import db_now
+from controlplane.tests.security import callers, matrix, personas, refused_writes, writes
 
 pytestmark = [
     pytest.mark.django_db,
@@ -25,7 +31,11 @@ def needed(write):
     """Return the need of a write; None if only the requester may do it."""
     if write.need == "who asked":
         return None
-    return matrix.need(write.need) if write.need else TABLE[f"api/v1/{write.route}"][write.method]
+    need = TABLE[f"api/v1/{write.route}"][write.method]
+    if not write.need:
+        return need
+    other = matrix.need(write.need)
+    return other._replace(actions=other.actions or need.actions)
 
 
 def send_write(client, write, house):
@@ -83,6 +93,27 @@ def test_a_good_write_is_done_for_who_may_and_leaves_no_trace_of_others(house):
 
 
 @pytest.mark.exhaustive
+def test_a_write_about_what_a_team_owns_is_for_those_of_the_table(house):
+    house, _people = house
+    callers_of = personas.create_callers(User.objects.get(username__startswith="ada"), house.there)
+    wrong, tried = {}, set()
+    for write in writes.WRITES:
+        need = needed(write)
+        if need is None or not need.actions:
+            continue
+        for name, caller in callers_of.items():
+            may = caller.may(need, f"api/v1/{write.route}")
+            answer, changed = send_write(caller.client, write, house)
+            tried |= {(action, may) for action in need.actions}
+            if complaint := refused_writes.complaint(write, answer, changed, may):
+                wrong[f"{write.method} {write.route} {name}"] = complaint
+
+    assert not wrong, refused_writes.format_complaints(wrong)
+    assert {action for action, may in tried if may} == set(Action)
+    assert {action for action, may in tried if not may} == set(Action)
+
+
+@pytest.mark.exhaustive
 def test_a_good_write_of_a_program_takes_its_scope_and_its_owners_rank(house):
     house, _people = house
     everything = tuple(callers.ALL_SCOPES)
@@ -107,5 +138,35 @@ def test_a_good_write_of_a_program_takes_its_scope_and_its_owners_rank(house):
             # A token is told that sessions are a person's, whosever they are.
             if complaint and not (write.hidden and answer.status_code == 403 and not changed):
                 wrong[f"{write.method} {write.route} {number}"] = complaint
+
+    assert not wrong, refused_writes.format_complaints(wrong)
+
+
+READING = {"check", "slos/<str:name>/backtest", "configuration/diff"}
+"""Routes that change nothing for anybody."""
+REFUSED_IN_THE_ANSWER = {"hooks/alertmanager"}
+"""Routes that answer with the refusal of each of several requests, which they record."""
+
+
+def test_a_limited_token_of_an_admin_writes_nothing_beyond_its_limits(house):
+    house, _people = house
+    _token, text = tokens.create_token(
+        name="limited",
+        owner=User.objects.get(username__startswith="ada"),
+        scopes=callers.ALL_SCOPES,
+        patterns=["segment:nothing-here"],
+        actor=system_actor("tests"),
+        now=db_now(),
+    )
+    client = Client(raise_request_exception=False, headers={"authorization": f"Bearer {text}"})
+    wrong = {}
+    for write in writes.WRITES:
+        if write.route in READING:
+            continue
+        answer, changed = send_write(client, write, house)
+        if write.route in REFUSED_IN_THE_ANSWER:
+            assert "limited to segment:nothing-here" in answer.content.decode()
+        elif answer.status_code != 403 or changed:
+            wrong[f"{write.method} {write.route}"] = answer.status_code, changed
 
     assert not wrong, refused_writes.format_complaints(wrong)

@@ -20,6 +20,7 @@ from controlplane.dataplane.routes import build_routes
 _ARGUMENT = re.compile(r"<(?:(?P<kind>\w+):)?(?P<name>\w+)>")
 # By the name of the argument; by route and name where one does not fit everywhere.
 SAMPLES = {
+    "action": "release",
     "alert_id": "1",
     "approval_id": "1",
     "callee": "oracle",
@@ -40,6 +41,7 @@ SAMPLES = {
     "object_id": "1",
     "ramp_id": "1",
     "review_id": "1",
+    "resource_id": "1",
     "route_id": "1",
     "rule_id": "1",
     "scope": "segment",
@@ -47,6 +49,7 @@ SAMPLES = {
     "session_id": "1",
     "slug": "postgresql-outage",
     "target_id": "1",
+    "team": "payments",
     "token": "no-such-token",
     "token_id": "1",
     "trigger": "slo",
@@ -76,7 +79,7 @@ class Place(NamedTuple):
 
     @property
     def is_api(self) -> bool:
-        return self.route.startswith(("api/", "ofrep/"))
+        return self.route.startswith(("api/", "ofrep/", "scim/"))
 
     @property
     def is_page(self) -> bool:

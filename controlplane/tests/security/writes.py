@@ -46,7 +46,7 @@ class House(NamedTuple):
     """Existing objects; `admin` is a browser with access to all of them."""
 
     letters: Heap
-    there: Mapping[str, list[str]]
+    there: dict[str, list[str]]
     admin: Client
 
     def read(self, path: str) -> Any:
@@ -162,6 +162,7 @@ WRITES = (
     Write("PUT", "rules/<int:rule_id>/", RULE),
     Write("DELETE", "rules/<int:rule_id>/", WHY),
     Write("POST", "reports/weekly/<str:week>/sign", {"comment": "read"}),
+    Write("POST", "reports/weekly/<str:week>/<slug:team>/sign", {"comment": "read"}),
     Write(
         "POST", "ramps/<int:ramp_id>/advance", WHY, {"ramp_id": live_ramp}, "ramps:write + approve"
     ),
@@ -286,6 +287,16 @@ WRITES = (
     Write("POST", "routes/", {"event": "drill.*", "target": "slack"}),
     Write("DELETE", "routes/<int:route_id>/"),
     Write("POST", "escalations/<int:escalation_id>/acknowledge", {}),
+    Write("POST", "teams/", {"slug": "payments", "name": "Payments", **WHY}),
+    Write("PATCH", "teams/<slug:slug>/", {"owns": ["segment:finance*"], **WHY}),
+    Write("PUT", "teams/<slug:slug>/contacts/", {}),
+    Write("DELETE", "teams/<slug:slug>/", WHY),
+    Write(
+        "PUT",
+        "authority/<slug:action>/<slug:kind>/",
+        {"relation": "anyone", "role": "approver", **WHY},
+    ),
+    Write("DELETE", "authority/<slug:action>/<slug:kind>/", WHY),
     Write("POST", "users/", {"username": "new"}),
     Write("PATCH", "users/<int:user_id>/", {"display_name": "Kim"}),
     Write("POST", "sessions/end", _kim, {}, "admin"),
@@ -299,10 +310,12 @@ WRITES = (
     ),
     Write("POST", "tokens/", {"name": "ci", "scopes": ["slo:read"]}),
     Write("POST", "tokens/<int:token_id>/revoke", WHY),
+    Write("POST", "tokens/<int:token_id>/rotate", {"overlap": "24h"}),
     Write("POST", "tokens/<int:token_id>/hand-over", {"owner": "matrix-approver"}),
 )
 # Only for whoever engaged or forced, within 30 s: tests of `switches` and `breakers` check by whom.
 OF_ONE_PERSON = {
     ("POST", "switches/<str:scope>/<str:key>/undo"),
+    ("POST", "authority/ask"),
     ("POST", "dependencies/<str:caller>/<str:callee>/override/undo"),
 }

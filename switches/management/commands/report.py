@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.management.base import CommandError
 
 from controlplane.core.clock import db_now
+from controlplane.core.errors import NotFound
 from controlplane.core.shell import ShellCommand, shell_actor
 from switches.report import services, weeks
 from switches.report.api import WeeklyReportDetailShape
@@ -27,6 +28,7 @@ class Command(ShellCommand):
         weekly.add_argument(
             "--week", help="week such as 2026-W47 (default: the last complete week)"
         )
+        weekly.add_argument("--team", default="", help="slug of a team, for its report")
         weekly.add_argument(
             "--send", action="store_true", help="also send it, unless it was sent before"
         )
@@ -35,8 +37,12 @@ class Command(ShellCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         now = db_now()
         week = self._week(options["week"], weeks.week_of(now, get_zone()))
-        report = services.generate_report(week=week, actor=shell_actor(), now=now)
-        sent = options["send"] and services.send_report(week=week, actor=shell_actor(), now=now)
+        given: dict[str, Any] = {"week": week, "team": options["team"]}
+        try:
+            report = services.generate_report(**given, actor=shell_actor(), now=now)
+        except NotFound as error:
+            raise CommandError(str(error), returncode=WRONG_ARGUMENT) from error
+        sent = options["send"] and services.send_report(**given, actor=shell_actor(), now=now)
         report.refresh_from_db()
         if options["json"]:
             self.line(json.dumps(WeeklyReportDetailShape.render(report)))

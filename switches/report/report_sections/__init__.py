@@ -1,5 +1,12 @@
 """Report sections about switches."""
 
-from . import decisions, emergency_orders, engaged_switches, ramps, weekly_activity
+from . import decisions, emergency_orders, engaged_switches, ownership, ramps, weekly_activity
 
-__all__ = ["decisions", "emergency_orders", "engaged_switches", "ramps", "weekly_activity"]
+__all__ = [
+    "decisions",
+    "emergency_orders",
+    "engaged_switches",
+    "ownership",
+    "ramps",
+    "weekly_activity",
+]

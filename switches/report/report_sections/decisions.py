@@ -4,11 +4,13 @@ from collections import Counter
 from datetime import datetime
 from typing import Any
 
-from django.db.models import Case, Count, F, Q, Sum, Value, When
+from django.db.models import Case, Count, F, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce
 
+from controlplane.core.approvals import kinds
 from controlplane.core.approvals.models import Approval
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportSection
+from controlplane.core.team_filter import keep_owned
 from switches.models import Trip
 from switches.models.trip import OUTCOME_WORDS
 from switches.report.section_rows import (
@@ -27,10 +29,12 @@ DECIDED = Case(When(PENDING, then=Value(0)), default=Value(1))
 
 
 @REPORT_SECTIONS.add(90)
-def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+def trips_section(
+    start: datetime, end: datetime, _now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
+    trips = keep_owned(Trip.objects.filter(at__gte=start, at__lt=end), "switch", is_owned)
     rows = (
-        Trip.objects.filter(at__gte=start, at__lt=end)
-        .values("policy__trigger", "outcome")
+        trips.values("policy__trigger", "outcome")
         .annotate(trips=Count("pk"), repeated=Coalesce(Sum("repeats"), 0))
         .order_by("-trips", "policy__trigger", "outcome")
     )
@@ -56,9 +60,11 @@ def trips_section(start: datetime, end: datetime, _now: datetime) -> ReportSecti
 
 
 @REPORT_SECTIONS.add(40)
-def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def reviews_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     about = Approval.objects.filter(kind=REVIEW, requested_at__lt=min(end, now))
-    found = about.filter(PENDING | Q(requested_at__gte=start))
+    found = _keep_owned(about.filter(PENDING | Q(requested_at__gte=start)), is_owned)
     rows, counts = read_first_rows(found.order_by(DECIDED, "requested_at", "pk"), unsigned=PENDING)
     unsigned, total = counts["unsigned"], counts["total"]
     return build_section(
@@ -85,9 +91,12 @@ def reviews_section(start: datetime, end: datetime, now: datetime) -> ReportSect
 
 
 @REPORT_SECTIONS.add(80)
-def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def approvals_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     requests = Approval.objects.exclude(kind=REVIEW).filter(requested_at__lt=min(end, now))
     found = requests.filter(PENDING | Q(decided_at__gte=start, decided_at__lt=end))
+    found = _keep_owned(found, is_owned)
     rows, counts = read_first_rows(
         found.order_by(DECIDED, F("decided_at").desc(nulls_first=True), "pk"),
         **{state.value: Q(state=state) for state in Approval.State},
@@ -118,8 +127,11 @@ def approvals_section(start: datetime, end: datetime, now: datetime) -> ReportSe
 
 
 @REPORT_SECTIONS.add(70)
-def overridden_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+def overridden_section(
+    start: datetime, end: datetime, _now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     reviews = Approval.objects.filter(kind=REVIEW, requested_at__gte=start, requested_at__lt=end)
+    reviews = _keep_owned(reviews, is_owned)
     broken = reviews.exclude(diff__rules=[])  # An emergency order that no rule refused.
     found = list(broken.order_by("-requested_at", "-pk").values_list("diff", "target"))
     times = Counter(rule for diff, _ in found for rule in _get_rule_names(diff))
@@ -142,6 +154,14 @@ def overridden_section(start: datetime, end: datetime, _now: datetime) -> Report
         rule=lambda pair: pair[0],
         times=lambda pair: pair[1],
         last_by_switch=lambda pair: last[pair[0]],
+    )
+
+
+def _keep_owned(approvals: QuerySet[Approval], is_owned: IsOwned) -> QuerySet[Approval]:
+    if is_owned is None:
+        return approvals
+    return approvals.filter(
+        pk__in=[one.pk for one in approvals if is_owned(kinds.get_resource(one))]
     )
 
 

@@ -5,7 +5,8 @@ from datetime import datetime
 from django.db.models import Q
 
 from controlplane.core.actors import label_of
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportSection
+from controlplane.core.team_filter import keep_owned
 from switches.models import EmergencyOrder
 from switches.report.section_rows import (
     build_section,
@@ -28,9 +29,12 @@ UNUSUAL = Q(state__in=[State.RECEIVED, State.REFUSED, State.LATE_WITHDRAWAL])
 
 
 @REPORT_SECTIONS.add(45)
-def emergency_orders_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+def emergency_orders_section(
+    start: datetime, end: datetime, _now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     """List the orders by the time when the database got them, which may be after their week."""
     orders = EmergencyOrder.objects.filter(received_at__gte=start, received_at__lt=end)
+    orders = keep_owned(orders, "switch", is_owned)
     rows, counts = read_first_rows(orders.order_by("at", "pk"), unusual=UNUSUAL)
     total, unusual = counts["total"], counts["unusual"]
     return build_section(

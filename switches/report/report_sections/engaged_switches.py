@@ -16,7 +16,8 @@ from django.db.models import Case, Count, F, Q, QuerySet, Subquery, Value, When
 
 from controlplane.core import durations
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportSection
+from controlplane.core.team_filter import keep_owned
 from switches import neglected_episodes
 from switches.models import Episode, SwitchState
 from switches.ramps import descriptions
@@ -36,22 +37,25 @@ MANY_EXTENDS = 3
 VAGUE_COLUMNS = ["pk", "switch_id", "reason", "engaged_by_type", "engaged_by_name", "engaged_at"]
 
 
-def find_standing(end: datetime, now: datetime) -> QuerySet[Episode]:
+def find_standing(end: datetime, now: datetime, is_owned: IsOwned = None) -> QuerySet[Episode]:
     """Return the episodes open at the end of the week, or now if the week is not over."""
     at = min(end, now)
-    return Episode.objects.filter(engaged_at__lt=at).filter(
+    rows = Episode.objects.filter(engaged_at__lt=at).filter(
         Q(ended_at__isnull=True) | Q(ended_at__gte=at)
     )
+    return keep_owned(rows, "switch_id", is_owned)
 
 
-def find_still_open(end: datetime, now: datetime) -> QuerySet[Episode]:
+def find_still_open(end: datetime, now: datetime, is_owned: IsOwned = None) -> QuerySet[Episode]:
     """Return the episodes that were open at the end of the week and are open now."""
-    return find_standing(end, now).filter(ended_at__isnull=True)
+    return find_standing(end, now, is_owned).filter(ended_at__isnull=True)
 
 
 @REPORT_SECTIONS.add(10)
-def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    still_open = find_still_open(end, now)
+def vague_section(
+    _start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
+    still_open = find_still_open(end, now, is_owned)
     reasons = list(still_open.values_list("pk", "reason"))
     quick = {reason: assess_quickly(reason).points for reason in {reason for _, reason in reasons}}
     rated = [(quick[reason], -pk, reason) for pk, reason in reasons]
@@ -85,8 +89,10 @@ def vague_section(_start: datetime, end: datetime, now: datetime) -> ReportSecti
 
 
 @REPORT_SECTIONS.add(20)
-def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    often = _extends_of_open(find_still_open(end, now))
+def forgotten_section(
+    _start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
+    often = _extends_of_open(find_still_open(end, now, is_owned))
     signs = neglected_episodes.neglect_conditions(now)
     shows_any = functools.reduce(operator.or_, signs.values())
     points = sum(
@@ -96,7 +102,9 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
         ),
         start=Value(0),
     )
-    still_open = find_still_open(end, now).annotate(looked_at=neglected_episodes.LAST_TOUCHED)
+    still_open = find_still_open(end, now, is_owned).annotate(
+        looked_at=neglected_episodes.LAST_TOUCHED
+    )
     found = still_open.filter(shows_any).annotate(signs=points)
     episodes, counts = read_first_rows(found.order_by("-signs", "engaged_at", "pk"))
     total = counts["total"]
@@ -120,8 +128,10 @@ def forgotten_section(_start: datetime, end: datetime, now: datetime) -> ReportS
 
 
 @REPORT_SECTIONS.add(30)
-def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    found = find_standing(end, now).filter(overdue_at__lt=min(end, now))
+def overdue_section(
+    _start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
+    found = find_standing(end, now, is_owned).filter(overdue_at__lt=min(end, now))
     episodes, counts = read_first_rows(found.order_by("expires_at", "pk"))
     total = counts["total"]
     return build_section(
@@ -144,12 +154,14 @@ def overdue_section(_start: datetime, end: datetime, now: datetime) -> ReportSec
 
 
 @REPORT_SECTIONS.add(50)
-def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
+def active_section(
+    _start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     order = Case(
         *(When(switch__scope=scope, then=Value(n)) for n, scope in enumerate(SCOPES.names))
     )
     episodes, counts = read_first_rows(
-        find_standing(end, now).order_by(order, "engaged_at", "pk"),
+        find_standing(end, now, is_owned).order_by(order, "engaged_at", "pk"),
         **{scope: Q(switch__scope=scope) for scope in SCOPES.names},
     )
     total = counts["total"]
@@ -174,8 +186,10 @@ def active_section(_start: datetime, end: datetime, now: datetime) -> ReportSect
 
 
 @REPORT_SECTIONS.add(60)
-def permanent_section(_start: datetime, end: datetime, now: datetime) -> ReportSection:
-    found = find_standing(end, now).filter(permanent=True)
+def permanent_section(
+    _start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
+    found = find_standing(end, now, is_owned).filter(permanent=True)
     rows, counts = read_first_rows(
         found.order_by(F("reconfirm_due_at").asc(nulls_first=True), "engaged_at"),
         late=neglected_episodes.unconfirmed_condition(now),

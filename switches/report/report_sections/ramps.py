@@ -14,7 +14,8 @@ from controlplane.core.audit.models import AuditEntry
 from controlplane.core.gates import kinds
 from controlplane.core.gates.questions import FAIL, PASS
 from controlplane.core.jobs.models import Job, JobStep
-from controlplane.core.page_registry import REPORT_SECTIONS, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportRow, ReportSection
+from controlplane.core.team_filter import keep_owned
 from switches.models import Ramp
 from switches.report.section_rows import MAX_ROWS, pluralize, shorten_reason
 
@@ -35,10 +36,13 @@ _COMPENSATED = Exists(
 
 
 @REPORT_SECTIONS.add(45)
-def ramps_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def ramps_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     at = min(end, now)
     not_over_before = Q(job__finished_at=None) | Q(job__finished_at__gte=start)
     touched = Ramp.objects.filter(not_over_before, job__started_at__lt=at).select_related("job")
+    touched = keep_owned(touched, "switch_id", is_owned)
     found = list(touched.annotate(is_compensated=_COMPENSATED).order_by("-pk"))
     outcomes = {ramp.pk: _get_outcome(ramp, at) for ramp in found}
     held = _longest_holds(found, at)

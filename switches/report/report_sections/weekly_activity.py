@@ -1,7 +1,7 @@
 """Report sections about engagements, actors and extensions in the week."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
@@ -15,9 +15,10 @@ from django.db.models.expressions import ExpressionWrapper
 from controlplane.core import durations
 from controlplane.core.actors import label_of
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.page_registry import REPORT_SECTIONS, Chart, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, Chart, IsOwned, ReportSection
 from controlplane.core.sql import fetch_all
-from switches.models import Episode
+from controlplane.core.team_filter import keep_owned
+from switches.models import Episode, Switch
 from switches.report import weeks
 from switches.report.section_rows import (
     MAX_ROWS,
@@ -47,6 +48,7 @@ _BY_DAY = """
          WITH ORDINALITY AS day (since, until, number)
          ON engaged_at < until AND (ended_at IS NULL OR ended_at >= since)
     WHERE engaged_at < %(end)s AND (ended_at IS NULL OR ended_at >= %(start)s)
+          AND (%(switches)s::text[] IS NULL OR switch_id = ANY(%(switches)s))
     GROUP BY s.scope, day.number
 """
 
@@ -71,12 +73,15 @@ class Median(Aggregate):
 
 
 @REPORT_SECTIONS.add(110)
-def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection:
+def flow_section(
+    start: datetime, end: datetime, now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     days = weeks.days_of(start, ZoneInfo(settings.TIME_ZONE))
-    by_day = _read_by_day(days, now)
+    by_day = _read_by_day(days, now, is_owned)
     released = sum(day.released for day in by_day)
     lasted = ExpressionWrapper(F("ended_at") - F("engaged_at"), output_field=models.DurationField())
-    ended = Episode.objects.filter(ended_at__gte=start, ended_at__lt=end).annotate(lasted=lasted)
+    ended = Episode.objects.filter(ended_at__gte=start, ended_at__lt=end)
+    ended = keep_owned(ended, "switch_id", is_owned).annotate(lasted=lasted)
     durations_of = {"median": Median("lasted"), "longest": Max("lasted")}
     section = build_section(
         "flow",
@@ -101,11 +106,15 @@ def flow_section(start: datetime, end: datetime, now: datetime) -> ReportSection
 
 
 @REPORT_SECTIONS.add(120)
-def actors_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+def actors_section(
+    start: datetime, end: datetime, _now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
     changing = Q(action__startswith="switch.") | Q(action__in=RAMPED)
+    entries = AuditEntry.objects.filter(changing, at__gte=start, at__lt=end)
+    if is_owned is not None:
+        entries = entries.filter(target__in=_list_owned(is_owned))
     rows = (
-        AuditEntry.objects.filter(changing, at__gte=start, at__lt=end)
-        .values("actor_type", "actor_name")
+        entries.values("actor_type", "actor_name")
         .annotate(
             engaged=Count("pk", filter=Q(action="switch.engaged")),
             released=Count("pk", filter=Q(action__in=("switch.released", "switch.undone"))),
@@ -131,9 +140,12 @@ def actors_section(start: datetime, end: datetime, _now: datetime) -> ReportSect
 
 
 @REPORT_SECTIONS.add(100)
-def extends_section(start: datetime, end: datetime, _now: datetime) -> ReportSection:
+def extends_section(
+    start: datetime, end: datetime, _now: datetime, is_owned: IsOwned = None
+) -> ReportSection:
+    entries = AuditEntry.objects.filter(action="switch.extended", at__gte=start, at__lt=end)
     rows = (
-        AuditEntry.objects.filter(action="switch.extended", at__gte=start, at__lt=end)
+        keep_owned(entries, "target", is_owned)
         .values("target")
         .annotate(times=Count("pk"), last_at=Max("at"))
         .order_by("-times", "target")
@@ -172,14 +184,22 @@ def _summarize_flow(
     return f"{text}; duration: median {typical}, longest {most}."
 
 
-def _read_by_day(days: Days, now: datetime) -> list[ScopeDay]:
+def _list_owned(is_owned: Callable[[str], bool]) -> list[str]:
+    return [pk for pk in Switch.objects.values_list("pk", flat=True) if is_owned(pk)]
+
+
+def _read_by_day(days: Days, now: datetime, is_owned: IsOwned) -> list[ScopeDay]:
     """Return the figures of scopes and days with episodes that were open on the day or ended."""
+    switches = None
+    if is_owned is not None:
+        switches = _list_owned(is_owned)
     values = {
         "since": [since for _, since, _ in days],
         "until": [until for *_, until in days],
         "start": days[0][1],
         "end": days[-1][2],
         "now": now,
+        "switches": switches,
     }
     return [ScopeDay(*row) for row in fetch_all(_BY_DAY, values)]
 

@@ -23,7 +23,7 @@ def broken() -> Iterator[list[int]]:
     """Register a section that can't be read until the returned list is emptied."""
     failures = [1]
 
-    def part(_start: datetime, _end: datetime, _now: datetime) -> ReportSection:
+    def part(_start: datetime, _end: datetime, _now: datetime, _is_owned) -> ReportSection:
         if failures:
             raise ValueError("not to be read now")
         return ReportSection("part", "Part", "All is well.", "good")

@@ -24,7 +24,7 @@ def compose_week(now=DUE):
     [True, pytest.param(False, marks=pytest.mark.django_db(transaction=True))],
 )
 def test_a_section_that_fails_hides_nothing_but_itself(monkeypatch, in_transaction):
-    def broken(_start, _end, _now):
+    def broken(_start, _end, _now, _is_owned):
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1 / 0")
 

@@ -252,8 +252,11 @@ def test_list_tells_how_things_stand_in_a_few_queries(admin):
     assert rules["at"]["sentence"] == "At most 1 of segment:* engaged"
 
 
-@pytest.mark.parametrize("name", ["two-person", "Two\u2011Person", "two person", "ｔｗｏ‐person"])
-def test_name_of_the_second_person_is_not_to_be_imitated(admin, name):
+@pytest.mark.parametrize(
+    "name",
+    ["two-person", "Two\u2011Person", "two person", "ｔｗｏ‐person", "Ownership", "owner-ship"],
+)
+def test_reserved_name_is_not_to_be_imitated(admin, name):
     proposed = admin.post("/rules/", {**RULE, "name": name})
 
     assert proposed.status_code == 400

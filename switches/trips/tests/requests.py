@@ -10,13 +10,16 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.http.tests.callers import person
 from controlplane.core.outbox.models import OutboxMessage
+from controlplane.core.roles import Role
 from switches import services as switches
 from switches.models import Trip
 from switches.trips import resolution, services
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 FLAG = "feature:checkout"
-MONITOR = Actor(type="token", name="monitor", scopes=frozenset({"switches:trip"}))
+MONITOR = Actor(
+    type="token", name="monitor", role=Role.OPERATOR, scopes=frozenset({"switches:trip"})
+)
 
 
 def noon_plus(**elapsed: float) -> datetime:

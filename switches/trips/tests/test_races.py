@@ -8,6 +8,7 @@ from controlplane.core.actors import Actor
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
 from controlplane.core.http.tests.callers import Api, as_role, at_once, person, token_text
+from controlplane.core.roles import Role
 from switches.models import Episode, Publication, Trip
 from switches.trips import resolution
 
@@ -158,7 +159,8 @@ def test_hooks_and_people_who_settle_do_not_lock_each_other_out():
 
 
 def dismissed(pk):
-    actor = Actor(type="user", name="kim", scopes=frozenset({"switches:write"}))
+    scopes = frozenset({"switches:write"})
+    actor = Actor(type="user", name="kim", role=Role.OPERATOR, scopes=scopes)
     return resolution.dismiss_trip(trip_id=pk, reason="load test", actor=actor, now=db_now())
 
 

@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
+from controlplane.accounts.models import Token
 from controlplane.core.outbox.escalation import Escalation
 from switches.models import Episode, Trip
 from switches.trips import alertmanager, webhooks
@@ -228,3 +229,25 @@ def test_only_what_may_stop_something_locks_the_publication(machine):
     assert locks(firing(), firing("nowhere:x"), firing("global:all"), firing("", status="x")) == 0
     assert locks(firing("segment:a", labels={"alertname": "DataLeak"})) == 0
     assert locks(firing(status="resolved")) == 0
+
+
+def test_alert_that_the_token_may_not_stop_is_recorded_and_calls_people(machine):
+    Token.objects.update(patterns=["experiment:*"])
+
+    response = hook(machine, firing(), firing("experiment:ranking"))
+
+    assert response.status_code == 200
+    assert [one["tripped"] for one in response.json()["results"]] == [False, True]
+    assert "limited to experiment:*" in Trip.objects.get(outcome="refused").why
+    assert Escalation.objects.get().facts["once"] == "forbidden:token:ci"
+
+
+def test_resolved_alert_of_another_switch_changes_nothing(machine):
+    hook(machine, firing())
+    Token.objects.update(patterns=["experiment:*"])
+
+    response = hook(machine, firing(status="resolved"))
+
+    (result,) = response.json()["results"]
+    assert "limited to experiment:*" in result["why"]
+    assert Trip.objects.get().resolved_at is None

@@ -8,9 +8,12 @@ import pytest
 from allauth.socialaccount.models import SocialAccount
 from django.test import Client
 
+from controlplane.accounts.models import DirectoryGroup, DirectoryUser, Membership, Team
 from controlplane.accounts.models.people import User
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
 from controlplane.core.http import confirmation
+from controlplane.core.http.tests.callers import person
 
 from .fake_provider import CLIENT, SECRET, new_key
 from .people import kim, with_app
@@ -71,6 +74,53 @@ def test_role_follows_the_groups_of_each_sign_in_and_the_strongest_counts(client
     sign_in(Client(), provider)
 
     assert User.objects.get().role == "approver"
+
+
+def test_memberships_of_teams_follow_the_groups_of_each_sign_in(client, provider):
+    now = db_now()
+    Team.objects.create(slug="payments", name="Payments", member_group="ops", created_at=now)
+    Team.objects.create(slug="search", name="Search", lead_group="search", created_at=now)
+    sign_in(client, provider)
+    assert list(Membership.objects.values_list("team__slug", "role")) == [("payments", "member")]
+
+    provider.person["groups"] = ["leads", "search"]
+    sign_in(Client(), provider)
+
+    assert list(Membership.objects.values_list("team__slug", "role")) == [("search", "lead")]
+
+
+def test_groups_sent_by_scim_count_instead_of_those_of_the_sign_in(client, provider):
+    now = db_now()
+    Team.objects.create(slug="payments", name="Payments", member_group="leads", created_at=now)
+    user = kim(email="kim@example.org")
+    DirectoryUser.objects.create(user=user, created_at=now, changed_at=now)
+    group = DirectoryGroup.objects.create(name="leads", created_at=now, changed_at=now)
+    group.members.add(user)
+    provider.person["groups"] = []
+
+    sign_in(client, provider)
+
+    assert is_in(client)
+    assert User.objects.get().role == "approver"
+    assert Membership.objects.get().team.slug == "payments"
+
+
+@pytest.mark.parametrize(
+    ("external_id", "is_found"), [("u-1", True), ("7f3a", True), ("u-2", False), ("", False)]
+)
+def test_person_provisioned_with_the_same_id_is_found(client, provider, external_id, is_found):
+    now = db_now()
+    user = person("viewer", "kim.park")
+    DirectoryUser.objects.create(user=user, external_id=external_id, created_at=now, changed_at=now)
+    group = DirectoryGroup.objects.create(name="ops", created_at=now, changed_at=now)
+    group.members.add(user)
+    provider.claims["oid"] = "7f3a"
+    provider.person["email_verified"] = False
+
+    sign_in(client, provider)
+
+    assert User.objects.count() == (1 if is_found else 2)
+    assert SocialAccount.objects.filter(user=user).exists() is is_found
 
 
 def test_last_admin_stays_one(client, provider):

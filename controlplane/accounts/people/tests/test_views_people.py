@@ -6,6 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from controlplane.accounts.models.directory import DirectoryUser
 from controlplane.accounts.models.people import BrowserSession, User
 from controlplane.accounts.models.tokens import Token
 from controlplane.accounts.people import services as people
@@ -321,3 +322,12 @@ def test_whoever_has_not_lately_shown_who_they_are_is_asked_first(root, kim):
 def test_person_nobody_has_is_not_found(root):
     assert root.get("/people/999999/").status_code == 404
     assert root.post("/people/999999/activate/").status_code == 404
+
+
+def test_page_says_that_a_person_comes_from_the_directory(root, kim):
+    assert "provisioned by SCIM" not in page(root, kim)
+    now = db_now()
+    attributes = {"userName": "kim@example.com"}
+    DirectoryUser.objects.create(user=kim, attributes=attributes, created_at=now, changed_at=now)
+
+    assert "provisioned by SCIM as <bdi>kim@example.com</bdi>" in " ".join(page(root, kim).split())

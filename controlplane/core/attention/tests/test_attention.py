@@ -8,6 +8,7 @@ from django.db import connection
 from django.utils.html import strip_tags
 
 from controlplane.core.attention import services
+from controlplane.core.authority import read_teams
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
@@ -193,7 +194,9 @@ def test_only_permitted_actions_are_offered(now, role, user_id, labels):
         AttentionAction("Approve…", "/", "approve", "approvals", except_user=2),
     )
 
-    permitted = services.permitted_actions(replace(waits("x", "info", now), actions=actions), actor)
+    permitted = services.permitted_actions(
+        replace(waits("x", "info", now), actions=actions), actor, read_teams()
+    )
 
     assert [action.label for action in permitted] == labels
 
@@ -249,7 +252,7 @@ def test_api_has_it_all_with_total_filters_and_limit():
     assert back["results"] == first["results"] == everything["results"][:1]
     assert first["previous"] is everything["next"] is None
     assert set(everything["results"][0]) == {
-        "kind", "severity", "title", "detail", "path", "since", "due_at", "actions",
+        "kind", "severity", "title", "detail", "path", "since", "due_at", "resource", "actions",
     }  # fmt: skip
     assert api.get("/attention/", {"severity": "x"}).status_code == 400
     assert (

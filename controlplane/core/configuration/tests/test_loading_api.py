@@ -1,13 +1,19 @@
 """API of the whole configuration: export, diff, load with a plan, and who may."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 from controlplane.core.approvals.models import Approval
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
+from controlplane.core.clock import db_now
+from controlplane.core.configuration import services
+from controlplane.core.configuration.readers import LoadOptions
+from controlplane.core.errors import Forbidden
 from controlplane.core.http.tests.callers import Api, as_role, person, token_text
+from controlplane.core.roles import ALL_SCOPES
 from switches.models import Rule, Switch
 
 from .whole_installation import TEXTS
@@ -81,6 +87,17 @@ def test_repeated_request_with_a_key_is_carried_out_once(ci):
 
     assert second["Idempotent-Replayed"] == "true"
     assert second.json() == first.json()
+
+
+def test_token_with_limits_plans_and_does_not_load():
+    ada = person("admin", "ada").as_actor()
+    limited = replace(ada, type="token", token_id=1, patterns=frozenset({"feature:*"}))
+    options = LoadOptions(actor=replace(limited, scopes=ALL_SCOPES), now=db_now(), dry_run=True)
+
+    assert services.load_texts(FILES, options).count("new") == 1
+    with pytest.raises(Forbidden, match="limited to feature:"):
+        services.load_texts(FILES, replace(options, dry_run=False))
+    assert not Switch.objects.exists()
 
 
 def test_load_by_a_token_does_not_count_as_edited_by_hand(ci):
@@ -167,7 +184,7 @@ def test_session_of_an_admin_may_export_and_load():
 
     files = admin.get("/configuration/").json()["files"]
 
-    assert len(files) == 13
+    assert len(files) == 14
     assert admin.post("/configuration/", {"files": files}).json()["changes"] == []
 
 

@@ -168,6 +168,19 @@ def test_whoever_may_not_write_gates_is_told_so() -> None:
 
 
 @pytest.mark.django_db
+def test_token_that_is_limited_to_some_resources_reports_no_gate() -> None:
+    limited = Actor(
+        type="token",
+        name="ci",
+        scopes=frozenset({"gates:write"}),
+        patterns=frozenset({"experiment:*"}),
+    )
+
+    with pytest.raises(Forbidden, match="limited to experiment:"):
+        report(actor=limited)
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("name", ["unheard-of", "\x00", "x" * 500, ""])
 def test_what_nobody_has_reported_is_not_found(name: str) -> None:
     with pytest.raises(NotFound):

@@ -19,10 +19,14 @@ def admin():
     ("path", "name", "message"),
     [
         ("/switches/?staet=engaged", "staet", "did you mean state?"),
-        ("/switches/?colour=red", "colour", "allowed: cursor, limit, overdue, q, scope, state."),
+        (
+            "/switches/?colour=red",
+            "colour",
+            "cursor, limit, overdue, q, scope, state, team.",
+        ),
         ("/switches/feature/chat/?verbose=1", "verbose", "allowed: none."),
         ("/audit/?actr=kim", "actr", "did you mean actor?"),
-        ("/attention/?ofset=3", "ofset", "allowed: cursor, kind, limit, severity."),
+        ("/attention/?ofset=3", "ofset", "allowed: cursor, kind, limit, severity, team."),
         ("/dlq/?servr=a", "servr", "did you mean server?"),
         ("/dlq/jobs/?stat=live", "stat", "did you mean state?"),
         ("/openslo/?formt=yaml", "formt", "did you mean format?"),

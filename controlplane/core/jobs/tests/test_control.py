@@ -12,9 +12,10 @@ from controlplane.core.jobs.models import Job
 from controlplane.core.jobs.stepwise import StepKind, StepPassed
 from controlplane.core.jobs.tests.house import KIND, MINUTE, NOW, SECOND, audited, begin, turn
 from controlplane.core.outbox.escalation import Escalation
+from controlplane.core.roles import Role
 
 pytestmark = pytest.mark.django_db
-KIM = Actor(type="user", name="kim", scopes=frozenset({"switches:write"}))
+KIM = Actor(type="user", name="kim", role=Role.OPERATOR, scopes=frozenset({"switches:write"}))
 
 
 @pytest.fixture(autouse=True)

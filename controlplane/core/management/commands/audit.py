@@ -1,21 +1,24 @@
-"""`manage.py audit`: verify, export and anchor the audit trail, or verify an export offline."""
+"""`manage.py audit`: verify, export, anchor and question the audit trail, or verify an export."""
 
 import csv
 import json
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator
+from datetime import UTC, date, datetime, time
 from pathlib import Path
 from typing import Any
 
-from controlplane.core.audit import chain, services
+from controlplane.core.actions import Action
+from controlplane.core.audit import chain, services, who_could
+from controlplane.core.authority import Period
 from controlplane.core.clock import db_now
 from controlplane.core.errors import InvalidInput
 from controlplane.core.shell import ShellCommand, shell_actor
 
 
 class Command(ShellCommand):
-    help = "Verify, export or anchor the audit trail."
+    help = "Verify, export, anchor or question the audit trail."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         commands = parser.add_subparsers(dest="command", required=True)
@@ -35,10 +38,17 @@ class Command(ShellCommand):
         )
         out = commands.add_parser("export", help="write all rows to standard output")
         out.add_argument("--format", choices=["jsonl", "csv"], default="jsonl")
+        could = commands.add_parser(
+            "who-could",
+            help="list who could have done an action on a resource on a day (UTC)",
+        )
+        could.add_argument("action", choices=[action.value for action in Action])
+        could.add_argument("resource", help="such as segment:finance")
+        could.add_argument("day", type=date.fromisoformat, help="YYYY-MM-DD, in UTC")
         commands.add_parser("anchor", help="publish the head of the chain as an anchor")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        getattr(self, options["command"])(options)
+        getattr(self, options["command"].replace("-", "_"))(options)
 
     def verify(self, options: dict[str, Any]) -> None:
         anchors_given = _parse_anchors(options["anchor"])
@@ -70,9 +80,32 @@ class Command(ShellCommand):
         for row in services.read_trail():
             self.line(json.dumps(row))
 
+    def who_could(self, options: dict[str, Any]) -> None:
+        start = datetime.combine(options["day"], time(), UTC)
+        action = Action(options["action"])
+        history = who_could.read_history(action, options["resource"], start, None, db_now())
+        for rule in history.rules:
+            owner = rule.owner.name if rule.owner else "nobody"
+            text = who_could.describe_rule(rule)
+            self.line(f"{_format_period(rule.period)}  owned by {owner}: {text}")
+        for holder in history.holders:
+            periods = ", ".join(map(_format_period, holder.periods))
+            self.line(f"{periods}  {holder.kind} {holder.name}: {holder.because}")
+        if history.begins_at is None:
+            self.stderr.write("The trail is empty, so nothing is known.")
+        elif history.begins_at > start:
+            begins = f"{history.begins_at:%Y-%m-%d %H:%M:%S}"
+            self.stderr.write(f"The trail begins at {begins}. Nothing is known of earlier times.")
+        glass = "approvers with break-glass, and " if action in who_could.RELEASES else ""
+        self.stderr.write(f"Not listed: {glass}people at the server's shell. Times are in UTC.")
+
     def anchor(self, options: dict[str, Any]) -> None:
         entry = services.record_anchor(actor=shell_actor(), now=db_now())
         self.line(f"{entry.id}:{entry.hash}")
+
+
+def _format_period(period: Period) -> str:
+    return f"{period.start:%Y-%m-%d %H:%M:%S} to {period.end:%Y-%m-%d %H:%M:%S}"
 
 
 def _parse_anchors(anchors_given: list[str]) -> dict[int, str]:

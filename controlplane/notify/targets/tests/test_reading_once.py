@@ -53,7 +53,7 @@ def test_route_made_after_a_batch_counts_for_the_next():
 def test_batch_of_one_thread_is_nothing_to_another():
     found = []
     with routing.cached_routing():
-        thread = threading.Thread(target=lambda: found.append(routing._read.get()))
+        thread = threading.Thread(target=lambda: found.append(routing._cache.get()))
         thread.start()
         thread.join()
     assert found == [None]

@@ -29,8 +29,13 @@ AUDIT = """
     WHERE id > %s ORDER BY id
 """
 MESSAGES = """
-    SELECT split_part(event_key, ':', 2)::bigint, destination FROM core_outboxmessage
-    WHERE event_key IN (SELECT 'audit:' || id FROM core_auditentry WHERE id > %s)
+    SELECT a.id, m.destination FROM core_auditentry a JOIN core_outboxmessage m ON m.event_key IN (
+        'audit:' || a.id,
+        CASE a.action
+            WHEN 'approval.requested' THEN 'approval:' || (a.after::jsonb->>'approval') || ':first'
+            WHEN 'review.opened' THEN 'review:' || (a.after::jsonb->>'approval') || ':first'
+        END
+    ) WHERE a.id > %s
 """
 HEAD = "SELECT epoch, version, published_at FROM switches_publication"
 FENCES = "SELECT id, fence FROM core_job"

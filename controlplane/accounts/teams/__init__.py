@@ -1,0 +1,1 @@
+"""Teams, what they own, and the decisions on who may do what."""
