@@ -130,7 +130,7 @@ def _database(url: str, assume_role: str | None, pool_size: int, limits: str) ->
     if pool_size:
         options["pool"] = {"min_size": 2, "max_size": pool_size, "timeout": 5}
     return {
-        "ENGINE": "django.db.backends.postgresql",
+        "ENGINE": "controlplane.database.backend",
         **base,
         "CONN_HEALTH_CHECKS": True,
         "OPTIONS": {**options, **info, "options": session},

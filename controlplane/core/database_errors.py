@@ -3,6 +3,7 @@
 from django.db import InterfaceError, OperationalError
 
 READ_ONLY = "25006"  # read_only_sql_transaction
+TERMINATED = "57P01"  # admin_shutdown: by pg_terminate_backend, or because the server stops
 # SQLSTATEs of timeouts and failovers, which Django reports as internal errors.
 TRANSIENT_STATES = {"25P03", "25P04", READ_ONLY}
 

@@ -2,10 +2,12 @@
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
 from django.db import OperationalError, connection
+
+from controlplane.core.database_errors import TERMINATED, find_sqlstate
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -15,6 +17,21 @@ class SessionEnded(OperationalError):
     """The database session was terminated before the commit: nothing was changed."""
 
     nothing_changed = True
+
+
+@contextlib.contextmanager
+def convert_termination() -> Iterator[None]:
+    """Context manager: raise SessionEnded if a statement's session was terminated before it.
+
+    For statements of a transaction and its COMMIT. PostgreSQL answers a COMMIT that it has carried
+    out before it terminates the session.
+    """
+    try:
+        yield
+    except OperationalError as error:
+        if find_sqlstate(error) != TERMINATED:
+            raise
+        raise SessionEnded(*error.args) from error.__cause__
 
 
 def retry_if_ended(change: Callable[P, T]) -> Callable[P, T]:

@@ -16,7 +16,7 @@ from typing import Any
 
 import psycopg
 import structlog
-from django.db import Error, OperationalError, transaction
+from django.db import Error, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.backends.signals import connection_created
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -26,7 +26,7 @@ from controlplane.core.actors import system_actor
 from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.clock import db_now
-from controlplane.core.ended_sessions import SessionEnded
+from controlplane.core.ended_sessions import convert_termination
 from controlplane.core.metrics import DATABASE_METRICS
 from controlplane.core.threads import OWNER_NAME, own_connection, unpooled_connection
 
@@ -38,7 +38,6 @@ MAX_ACTIVE_SECONDS = 0.4
 """Longest observed run of one statement that blocks others."""
 SEARCH_INTERVAL_SECONDS = 0.1
 ENDED = "lock.holder_ended"
-TERMINATED = "57P01"  # admin_shutdown: pg_terminate_backend
 RECORDER = "blockers-record"
 
 # Sessions that wait for a lock themselves are left out: each chain of waiting sessions ends at one
@@ -105,11 +104,8 @@ class StatementWatch:
         self._running[thread] = time.monotonic()
         self._wake()
         try:
-            return execute(sql, params, many, context)
-        except OperationalError as error:
-            if getattr(error.__cause__, "sqlstate", "") != TERMINATED:
-                raise
-            raise SessionEnded(*error.args) from error.__cause__
+            with convert_termination():
+                return execute(sql, params, many, context)
         finally:
             self._running.pop(thread, None)
 

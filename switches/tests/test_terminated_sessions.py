@@ -8,7 +8,7 @@ from controlplane.core.clock import db_now
 from controlplane.core.ended_sessions import SessionEnded
 from controlplane.core.errors import Conflict
 from controlplane.core.http.tests.callers import at_once, browser_of, person, signed_in
-from controlplane.core.http.tests.sessions import terminated_at
+from controlplane.core.http.tests.sessions import terminated_at, terminated_at_commit
 from switches import services
 from switches.ramps import actions
 from switches.ramps.tests.ramp_helpers import CHAT, SHELL, engage, get_share, get_state, start_ramp
@@ -100,6 +100,17 @@ def test_engage_on_a_page_and_over_the_api_is_made_once_more():
     assert response.status_code == 302, response.content
     assert (len(by_page), len(by_api)) == (1, 1)
     assert (get_state("segment:page"), get_state("segment:api")) == ("engaged", "engaged")
+
+
+def test_change_whose_session_ends_before_its_commit_is_made_once_more():
+    kim = signed_in(person("operator", "kim"))
+
+    with terminated_at_commit() as ended:
+        response = kim.engage("segment:finance")
+
+    assert len(ended) == 1
+    assert response.status_code == 200, response.content
+    assert changes("switch.engaged") == 1
 
 
 def test_second_termination_is_told_and_changes_nothing():

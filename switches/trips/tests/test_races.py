@@ -120,22 +120,24 @@ def storm(count, name="Down"):
 
 def test_person_stops_everything_while_machines_are_heard():
     operator, (machine,) = as_role("operator"), machines(1)
-    took = []
+    ended = {}
+
+    def send_storm():
+        response = machine.post("/hooks/alertmanager", {"alerts": storm(100)})
+        ended["storm"] = time.monotonic()
+        return response
 
     def stop_everything():
         time.sleep(0.5)
-        begin = time.monotonic()
         response = operator.engage("global:all")
-        took.append(time.monotonic() - begin)
+        ended["engage"] = time.monotonic()
         return response
 
-    tripped, engaged = at_once(
-        lambda: machine.post("/hooks/alertmanager", {"alerts": storm(100)}), stop_everything
-    )
+    tripped, engaged = at_once(send_storm, stop_everything)
 
     assert tripped.status_code == 200
     assert engaged.status_code in {200, 201}
-    assert took[0] < 2
+    assert ended["engage"] < ended["storm"]
 
 
 def test_hooks_and_people_who_settle_do_not_lock_each_other_out():

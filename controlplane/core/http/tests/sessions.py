@@ -7,10 +7,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import psycopg
+import pytest
 from django.db import connection
 from psycopg.conninfo import make_conninfo
 
 from controlplane.core.threads import OWNER_NAME
+from controlplane.database.backend.base import DatabaseWrapper
 
 WAITING = (
     "SELECT count(*) FROM pg_stat_activity"
@@ -48,14 +50,36 @@ def terminated_at(
 
     def terminate(execute: Any, sql: str, params: Any, many: bool, context: Any) -> Any:
         if len(ended) < times and re.search(statement, sql):
-            ended.append(context["connection"].connection.info.backend_pid)
-            with another_session() as other:
-                other.execute("SELECT pg_terminate_backend(%s, 5000)", ended[-1:])
+            ended.append(_terminate())
             meanwhile()
         return execute(sql, params, many, context)
 
     with connection.execute_wrapper(terminate):
         yield ended
+
+
+@contextmanager
+def terminated_at_commit() -> Iterator[list[int]]:
+    """Terminate this thread's session before its next commit, as `terminated_at`."""
+    ended: list[int] = []
+    commit = DatabaseWrapper._commit  # type: ignore[attr-defined]
+
+    def terminate(wrapper: DatabaseWrapper) -> None:
+        if not ended:
+            ended.append(_terminate())
+        commit(wrapper)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseWrapper, "_commit", terminate)
+        yield ended
+
+
+def _terminate() -> int:
+    """Terminate this thread's session; return its process id."""
+    pid: int = connection.connection.info.backend_pid
+    with another_session() as other:
+        other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+    return pid
 
 
 def until_waiting(sessions: int) -> None:
