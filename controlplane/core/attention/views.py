@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from operator import attrgetter
+from operator import itemgetter
 from typing import Any
 
 from django.core.paginator import Paginator
@@ -69,10 +69,9 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
     open_rows = Escalation.objects.filter(closed_at=None).order_by("next_at", "id")
     by_subject = {row.subject: row for row in open_rows.filter(subject__in=subjects)}
     listed = {subject for item in overview.waiting for subject in item.subjects}
-    known, known_hidden = split_by_team(
-        team_filter,
-        open_rows.filter(acknowledged_at__isnull=False).exclude(subject__in=listed),
-        attrgetter("resource"),
+    known = open_rows.filter(acknowledged_at__isnull=False).exclude(subject__in=listed)
+    pairs, known_hidden = split_by_team(
+        team_filter, known.values_list("pk", "resource"), itemgetter(1)
     )
     actor = actor_of(request)
     changes = _summarize_changes(shown.waiting)
@@ -96,8 +95,9 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
                 "title": summaries.format_title(row),
                 "path": row.facts.get("path"),
             }
-            for row in known[:ESCALATIONS_SHOWN]
+            for row in open_rows.filter(pk__in=[pk for pk, _ in pairs[:ESCALATIONS_SHOWN]])
         ],
+        "acknowledged_total": len(pairs),
     }
 
 

@@ -7,11 +7,12 @@ import pytest
 from django.db import connection
 from django.utils.html import strip_tags
 
-from controlplane.core.attention import services
+from controlplane.core.attention import services, views
 from controlplane.core.authority import read_teams
 from controlplane.core.clock import db_now
 from controlplane.core.escalations import services as escalation
 from controlplane.core.http.tests.callers import Api, as_role, person, with_token
+from controlplane.core.outbox.escalation import Escalation
 from controlplane.core.page_registry import (
     ATTENTION_SOURCES,
     AttentionAction,
@@ -151,6 +152,23 @@ def test_acknowledged_escalation_is_listed_apart_with_who_knows(now):
 
     assert f'id="escalation-{row.pk}"' in html
     assert "user:a-operator" in html.split('id="acknowledged"', 1)[1]
+
+
+def test_of_many_acknowledged_escalations_it_lists_a_page_and_says_of_how_many(now):
+    for number in range(views.ESCALATIONS_SHOWN + 2):
+        row = escalation.open_escalation(
+            subject=f"outbox:{number}", event="some.thing", severity="warning", facts={}, now=now
+        )
+        at = now - timedelta(minutes=number)
+        Escalation.objects.filter(pk=row.pk).update(
+            acknowledged_at=at, acknowledged_by="user:kim", next_at=at + timedelta(days=1)
+        )
+
+    html = as_role("viewer").client.get("/attention/").content.decode()
+
+    assert html.count('id="escalation-') == views.ESCALATIONS_SHOWN
+    assert f"The {views.ESCALATIONS_SHOWN} acknowledged longest ago, of 52" in html
+    assert f'id="escalation-{row.pk}"' in html
 
 
 def test_item_about_subjects_of_earlier_items_is_left_out(now):
