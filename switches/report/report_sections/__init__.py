@@ -1,6 +1,14 @@
 """Report sections about switches."""
 
-from . import decisions, emergency_orders, engaged_switches, ownership, ramps, weekly_activity
+from . import (
+    decisions,
+    emergency_orders,
+    engaged_switches,
+    ownership,
+    ramps,
+    records,
+    weekly_activity,
+)
 
 __all__ = [
     "decisions",
@@ -8,5 +16,6 @@ __all__ = [
     "engaged_switches",
     "ownership",
     "ramps",
+    "records",
     "weekly_activity",
 ]

@@ -18,6 +18,7 @@ from switches.report.tests.house import (
     MONDAY,
     NEXT_MONDAY,
     WEEK,
+    began,
     cells,
     engage,
     kim,
@@ -55,6 +56,30 @@ def test_an_empty_house_is_calm_and_says_nothing_untrue():
     assert tones.pop("deliveries") == "warn"  # Nobody would be notified.
     assert set(tones.values()) == {"good"}
     assert all(s["total"] == 0 and not s["rows"] and not s["unread"] for s in sections)
+
+
+def test_week_before_the_records_says_so():
+    began(NEXT_MONDAY)
+
+    found = section(compose_week(), "records")
+
+    assert (found["tone"], found["headline"]) == ("unknown", "Not recorded")
+    assert found["rows"][0]["cells"] == {"recorded_since": "2026-11-23T00:00:00.000000Z"}
+
+
+def test_week_in_which_the_records_begin_says_so():
+    began(make_moment(2, 14))
+
+    found = section(compose_week(), "records")
+
+    assert (found["tone"], found["headline"]) == ("unknown", "Recorded only in part")
+    assert found["rows"][0]["cells"] == {"recorded_since": "2026-11-18T14:00:00.000000Z"}
+
+
+def test_week_that_is_recorded_from_its_first_moment_has_no_section_on_records():
+    began(MONDAY)
+
+    assert "records" not in [one["slug"] for one in compose_week()["sections"]]
 
 
 def test_vague_reasons_and_forgotten_switches_come_first():
