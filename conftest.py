@@ -17,6 +17,7 @@ from django.test.signals import setting_changed
 from psycopg.conninfo import conninfo_to_dict
 from pytest_django import DjangoDbBlocker
 
+from controlplane import logs
 from controlplane.accounts.authentication import throttle
 from controlplane.core import metrics
 from controlplane.core.attention import services as attention
@@ -63,6 +64,17 @@ def _settings_for_tests() -> Iterator[None]:
     fast = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     secret = f"{settings.SECRET_KEY}-{uuid4().hex}"
     with override_settings(STORAGES=PLAIN_STATIC_FILES, PASSWORD_HASHERS=fast, SECRET_KEY=secret):
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _logging_configured_once() -> Iterator[None]:
+    """Keep the logging as Django configured it.
+
+    A data plane that starts in a test would let later tests log to that test's captured output.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "configure_logging", lambda: None)
         yield
 
 
