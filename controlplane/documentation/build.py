@@ -7,9 +7,9 @@ import argparse
 import hashlib
 import logging
 import os
+import re
 import secrets
 import shutil
-import signal
 import sys
 from pathlib import Path
 
@@ -35,7 +35,6 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("folder", nargs="?", type=Path, default=SITE)
     options = parser.parse_args(arguments)
     folder: Path = options.folder.absolute()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # So that the draft is removed.
     sources = hash_sources(ROOT)
     # Before the lock, which a read-only folder refuses.
     if not options.strict and _is_built_from(folder, sources):
@@ -57,6 +56,7 @@ def build(folder: Path, sources: str, *, is_strict: bool) -> int:
     except ImportError:
         sys.stderr.write("MkDocs is not installed; see requirements.txt\n")
         return 1
+    _remove_drafts(folder)
     draft = folder.with_name(f"{folder.name}.{secrets.token_hex(6)}")
     logging.getLogger("mkdocs").setLevel(logging.WARNING)
     if is_strict:  # For people: Django's setup, a hook of the build, would log JSON.
@@ -91,6 +91,13 @@ def hash_sources(root: Path) -> str:
 def _is_built_from(folder: Path, sources: str) -> bool:
     manifest = read_manifest(folder)
     return manifest is not None and manifest.sources == sources
+
+
+def _remove_drafts(folder: Path) -> None:
+    """Remove what builds left that were stopped; the caller holds the lock, so none is in use."""
+    for path in folder.parent.iterdir():
+        if re.fullmatch(rf"{re.escape(folder.name)}\.[0-9a-f]{{12}}(\.old)?", path.name):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _replace(folder: Path, draft: Path) -> None:

@@ -1,4 +1,4 @@
-"""Builds of the site that are stopped, or run at the same time, leave only the site."""
+"""Builds of the site that are stopped, or run at the same time."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from controlplane.documentation.manifest import write_manifest
 
 
 @pytest.mark.slow
-def test_stopped_build_leaves_no_draft(tmp_path: Path) -> None:
+def test_stopped_build_ends_at_once_and_releases_its_lock(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     command = [sys.executable, "-m", "controlplane.documentation.build", str(folder)]
     with subprocess.Popen(command, cwd=build.ROOT) as process:
@@ -23,23 +23,37 @@ def test_stopped_build_leaves_no_draft(tmp_path: Path) -> None:
         while not (drafts := list(tmp_path.glob("docs.*/"))) and time.monotonic() < ends:
             time.sleep(0.01)
         is_held = build_lock.is_held(folder)
-        process.send_signal(signal.SIGTERM)
-        process.wait(30)
+        process.terminate()
 
     assert drafts
     assert is_held
-    assert [path.name for path in tmp_path.iterdir()] == ["docs.lock"]
+    assert process.returncode == -signal.SIGTERM
+    assert not folder.exists()
     assert not build_lock.is_held(folder)
 
 
-def test_present_site_in_a_folder_that_cannot_be_written_is_kept(
+def test_build_removes_what_stopped_ones_left_and_nothing_else(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    left = ["docs.0123456789ab", "docs.ba9876543210.old"]
+    others = ["docs.d", "docs.old", "docs.0123456789ab.new", "mydocs.0123456789ab"]
+    for name in (*left, *others):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").touch()
+    monkeypatch.setattr(
+        "mkdocs.commands.build.build", lambda config: Path(config["site_dir"]).mkdir()
+    )
+
+    assert build.build(tmp_path / "docs", "sources", is_strict=False) == 0
+
+    assert {path.name for path in tmp_path.iterdir()} == {"docs", *others}
+
+
+def test_present_site_in_a_folder_that_cannot_be_written_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / "docs"
     folder.mkdir()
     write_manifest(folder, build.hash_sources(build.ROOT))
     (tmp_path / "docs.lock").mkdir()  # Refused even to root, like a file of a read-only folder.
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
 
     assert build.main([str(folder)]) == 0
 
