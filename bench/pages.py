@@ -91,7 +91,7 @@ def insert_rows(audited: int) -> None:
     }
     with psycopg.connect(settings.ENV.database.owner_url, autocommit=True) as owner:
         psycopg.ClientCursor(owner).execute(_ROWS, values)
-        owner.execute("VACUUM ANALYZE")
+    fixtures.analyze()
 
 
 def clear() -> None:

@@ -98,8 +98,7 @@ def create_ramps(count: int, now: datetime) -> dict[str, list[int]]:
         )
     answer_gates("ok", now)
     _count(count, now)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    fixtures.analyze()
     return {
         kind: [job.pk for job, own in zip(jobs, kinds, strict=True) if own == kind] for kind in MIX
     }

@@ -82,6 +82,7 @@ def insert_rows(audited: int) -> None:
     _create_alerts(now)
     _create_letters(now)
     _create_tokens(now)
+    fixtures.analyze()
 
 
 def clear() -> None:
