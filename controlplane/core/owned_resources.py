@@ -4,7 +4,7 @@ Apps register kinds of resources in modules named `owned_resources`.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 
@@ -41,18 +41,24 @@ OWNED_KINDS = KindRegistry[OwnedKind]("owned_resources", order=attrgetter("posit
 
 def list_resources(*kinds: str) -> list[OwnedResource]:
     """Return the known resources of these kinds, by default of all."""
-    return [
-        OwnedResource(name, kind)
-        for kind in OWNED_KINDS.values()
-        if not kinds or kind.name in kinds
-        for name in kind.list_names()
-    ]
+    return [OwnedResource(name, kind) for kind, name in _list_names(kinds)]
 
 
 def list_unowned(*kinds: str) -> list[OwnedResource]:
     """Return the known resources of these kinds, by default of all, that no team owns."""
     teams = authority.read_teams()
-    return [one for one in list_resources(*kinds) if teams.owner_of(one.name) is None]
+    return [
+        OwnedResource(name, kind)
+        for kind, name in _list_names(kinds)
+        if teams.owner_of(name) is None
+    ]
+
+
+def _list_names(kinds: Collection[str]) -> Iterator[tuple[OwnedKind, str]]:
+    for kind in OWNED_KINDS.values():
+        if not kinds or kind.name in kinds:
+            for name in kind.list_names():
+                yield kind, name
 
 
 def find_paths(resources: Iterable[OwnedResource]) -> dict[str, str]:

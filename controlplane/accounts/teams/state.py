@@ -52,6 +52,7 @@ class TeamState:
 
     def __post_init__(self) -> None:
         self._owners = Owners(self.patterns)
+        self._teams = {slug: TeamName(slug, name) for slug, name in self.names.items()}
 
     def __bool__(self) -> bool:
         return bool(self.names)
@@ -74,8 +75,7 @@ class TeamState:
         return self._owners.owner_of(resource)
 
     def owner_of(self, resource: str) -> TeamName | None:
-        slug = self.slug_of_owner(resource)
-        return TeamName(slug, self.names[slug]) if slug else None
+        return self._teams.get(self.slug_of_owner(resource))
 
     def find_foreign_owner(self, actor: Actor, resource: str) -> TeamName | None:
         owner = self.owner_of(resource)
@@ -90,8 +90,7 @@ class TeamState:
         return found
 
     def chain_of(self, resource: str) -> list[TeamName]:
-        slugs = self.slugs_up(self.slug_of_owner(resource))
-        return [TeamName(slug, self.names[slug]) for slug in slugs]
+        return [self._teams[slug] for slug in self.slugs_up(self.slug_of_owner(resource))]
 
     def deciders_of(self, action: Action, resource: str) -> list[str]:
         rule = self.requirement_for(action, kind_of(resource))
