@@ -144,7 +144,7 @@ def render_lines(content: Mapping[str, Any], zone: tzinfo, public_url: str) -> I
     whose = f" of {team}, only what it owns, in" if team else " of"
     yield f"Weekly report {content['week']}{whose} {content['environment']}, {state}"
     since, until = (datetime.fromisoformat(content[key]) for key in ("starts_at", "ends_at"))
-    yield f"{_format_time(since, zone)} to {_format_time(until, zone)}, {content['time_zone']}"
+    yield f"{format_time(since, zone)} to {format_time(until, zone)}, {content['time_zone']}"
     for section in build_sections(content):
         yield ""
         yield f"{MARKS[section['tone']]} {section['title']}: {section['summary']}"
@@ -163,8 +163,9 @@ def render_lines(content: Mapping[str, Any], zone: tzinfo, public_url: str) -> I
 
 
 def _render_cell(cell: ReportCell, zone: tzinfo) -> str:
-    return _format_time(cell.at, zone) if cell.at else " ".join(cell.text.split())
+    return format_time(cell.at, zone) if cell.at else " ".join(cell.text.split())
 
 
-def _format_time(moment: datetime, zone: tzinfo) -> str:
+def format_time(moment: datetime, zone: tzinfo) -> str:
+    """Return a time in `zone`, such as `2026-11-23 00:00 UTC`."""
     return f"{moment.astimezone(zone):%Y-%m-%d %H:%M %Z}"

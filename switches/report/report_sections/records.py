@@ -3,7 +3,9 @@
 from datetime import datetime
 
 from controlplane.core.audit.models import AuditEntry
-from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportRow, ReportSection
+from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportSection
+from switches.report.compose import get_zone
+from switches.report.renderer import format_time
 
 
 @REPORT_SECTIONS.add(140)
@@ -14,19 +16,14 @@ def records_section(
     begins_at = AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
     if begins_at is None or begins_at <= start:
         return None
-    if begins_at < end:
-        headline = "Recorded only in part"
-        summary = "The audit trail begins during the week. Nothing is known of the time before."
-    else:
-        headline = "Not recorded"
-        summary = "The audit trail begins after the week. Nothing is known of the week."
+    headline, unknown = "Recorded only in part", "the time before"
+    if begins_at >= end:
+        headline, unknown = "Not recorded", "this week"
+    summary = f"The audit trail begins at {format_time(begins_at, get_zone())}"
     return ReportSection(
         "records",
         "Records",
-        summary,
+        f"{summary}. Nothing is known of {unknown}.",
         "unknown",
-        columns=("recorded_since",),
-        rows=(ReportRow({"recorded_since": begins_at}, "/audit/"),),
-        total=1,
         headline=headline,
     )

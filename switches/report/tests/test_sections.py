@@ -64,7 +64,9 @@ def test_week_before_the_records_says_so():
     found = section(compose_week(), "records")
 
     assert (found["tone"], found["headline"]) == ("unknown", "Not recorded")
-    assert found["rows"][0]["cells"] == {"recorded_since": "2026-11-23T00:00:00.000000Z"}
+    assert found["summary"] == (
+        "The audit trail begins at 2026-11-23 00:00 UTC. Nothing is known of this week."
+    )
 
 
 def test_week_in_which_the_records_begin_says_so():
@@ -73,7 +75,9 @@ def test_week_in_which_the_records_begin_says_so():
     found = section(compose_week(), "records")
 
     assert (found["tone"], found["headline"]) == ("unknown", "Recorded only in part")
-    assert found["rows"][0]["cells"] == {"recorded_since": "2026-11-18T14:00:00.000000Z"}
+    assert found["summary"] == (
+        "The audit trail begins at 2026-11-18 14:00 UTC. Nothing is known of the time before."
+    )
 
 
 def test_week_that_is_recorded_from_its_first_moment_has_no_section_on_records():
