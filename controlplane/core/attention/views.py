@@ -70,6 +70,7 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
     by_subject = {row.subject: row for row in open_rows.filter(subject__in=subjects)}
     listed = {subject for item in overview.waiting for subject in item.subjects}
     known = open_rows.filter(acknowledged_at__isnull=False).exclude(subject__in=listed)
+    known = known.order_by("acknowledged_at", "id")
     pairs, known_hidden = split_by_team(
         team_filter, known.values_list("pk", "resource"), itemgetter(1)
     )
@@ -95,7 +96,7 @@ def _build_context(request: PersonRequest) -> dict[str, Any]:
                 "title": summaries.format_title(row),
                 "path": row.facts.get("path"),
             }
-            for row in open_rows.filter(pk__in=[pk for pk, _ in pairs[:ESCALATIONS_SHOWN]])
+            for row in known.filter(pk__in=[pk for pk, _ in pairs[:ESCALATIONS_SHOWN]])
         ],
         "acknowledged_total": len(pairs),
     }
