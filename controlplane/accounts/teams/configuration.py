@@ -149,6 +149,7 @@ def _try_writes(teams: Comparison, found: Comparison, options: LoadOptions) -> N
         for one in found.writes:
             action, _, kind = one.name.partition(":")
             rules.store_rule(action, kind, one.after or None)
+        groups.apply_directory_groups(actor=options.actor, now=options.now)
         if options.actor.type != "system" and (lost := lockout.find_lost(before, read_teams())):
             teams.errors[FILE] = [lost]
         transaction.set_rollback(True)

@@ -186,7 +186,7 @@ def _carry_out_or_request(
         require_reason(reason)
     if guarded and not is_tried:
         with transaction.atomic():  # Try all of it, so that the request can be carried out.
-            _write(slug, guarded, actor, now)
+            _apply(slug, guarded, reason=reason, actor=actor, now=now)
             transaction.set_rollback(True)
     if open_part:
         _apply(slug, open_part, reason=reason, actor=actor, now=now)
@@ -206,20 +206,18 @@ def _carry_out_or_request(
 
 
 def _apply(slug: str, diff: Diff, *, reason: str, actor: Actor, now: datetime) -> None:
-    """Apply a diff and record it; the caller holds the teams' lock."""
+    """Apply a diff and record it; the caller holds the teams' lock.
+
+    Raise :class:`InvalidInput` if a person locks everyone out by it.
+    """
+    former = read_teams()
     before: dict[str, Document | None] = {slug: None}
     before |= read_documents(Team.objects.filter(slug=slug))
-    _write(slug, diff, actor, now)
+    writes.apply_diff(slug, diff, now)
     record_changes(before, actor=actor, now=now, reason=reason.strip())
     if "member_group" in diff or "lead_group" in diff:
         groups.apply_directory_groups(actor=actor, now=now)
-
-
-def _write(slug: str, diff: Diff, actor: Actor, now: datetime) -> None:
-    """Write a diff; raise :class:`InvalidInput` if a person locks everyone out by it."""
-    before = read_teams()
-    writes.apply_diff(slug, diff, now)
-    if actor.type != "system" and (lost := lockout.find_lost(before, read_teams())):
+    if actor.type != "system" and (lost := lockout.find_lost(former, read_teams())):
         raise InvalidInput({"members": [lost]})
 
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from controlplane.accounts.models import AuthorityRule, Membership, Ownership, Team, User
+from controlplane.accounts.models import (
+    AuthorityRule,
+    DirectoryGroup,
+    DirectoryUser,
+    Membership,
+    Ownership,
+    Team,
+    User,
+)
 from controlplane.accounts.teams import changes, services
 from controlplane.accounts.tokens import services as tokens
 from controlplane.core import authority
@@ -189,6 +197,21 @@ def test_wrong_field_is_named(company, ada, field, value, problem):
 
     assert problem in " ".join(refused.value.errors[field])
     assert not Approval.objects.exists()
+
+
+def test_group_that_nobody_is_in_locks_nobody_out(ada, bob):
+    now = db_now()
+    leads = DirectoryGroup.objects.create(name="leads", created_at=now, changed_at=now)
+    for user in (ada, bob):
+        DirectoryUser.objects.create(user=user, created_at=now, changed_at=now)
+        leads.members.add(user)
+    make_team("company", lead_group="leads")
+
+    with pytest.raises(InvalidInput, match="Nobody could then"):
+        change("company", ada, lead_group="typo")
+
+    assert not Approval.objects.exists()
+    assert Membership.objects.filter(role="lead").count() == 2
 
 
 def test_first_team_without_an_approver_is_refused(ada, kim):
