@@ -1,6 +1,7 @@
 """Documents of users and groups: reading of what clients send, and rendering of what they get."""
 
-from collections.abc import Iterable, Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -56,7 +57,9 @@ def read_group(body: Mapping[str, Any]) -> Document:
     members = read_values(attribute, sent["members"]) if sent.get("members") is not None else []
     ids = dict.fromkeys(_read_member(each) for each in members)
     return {
-        "displayName": _read_name(sent, "displayName", MAX_EXTERNAL_ID_LENGTH),
+        "displayName": _read_name(
+            sent, "displayName", MAX_EXTERNAL_ID_LENGTH, normalize_group_name
+        ),
         "externalId": _read_text(sent, "externalId", MAX_EXTERNAL_ID_LENGTH),
         "members": list(ids),
     }
@@ -211,8 +214,18 @@ def _read_text(document: Mapping[str, Any], name: str, most: int) -> str:
     return text
 
 
-def _read_name(document: Mapping[str, Any], name: str, most: int) -> str:
-    text = User.normalize_username(_read_text(document, name, most))
+def normalize_group_name(name: str) -> str:
+    """Return a group's name in the form in which teams store the names of their groups."""
+    return unicodedata.normalize("NFC", name)
+
+
+def _read_name(
+    document: Mapping[str, Any],
+    name: str,
+    most: int,
+    normalize: Callable[[str], str] = User.normalize_username,
+) -> str:
+    text = normalize(_read_text(document, name, most))
     if not text or len(text) > most:
         raise InvalidRequest("invalidValue", f"{name} must have 1 to {most} characters.")
     return text

@@ -92,7 +92,10 @@ def _change_sub(attribute: Attribute, document: Document, kind: str, name: str, 
     sub = _find_sub(attribute, name)
     if sub is None:
         return
-    parts = dict(document.get(attribute.name) or {})
+    parts = document.get(attribute.name) or {}
+    if not isinstance(parts, dict):
+        raise InvalidRequest("invalidValue", f"{attribute.name} must be an object.")
+    parts = dict(parts)
     parts.pop(sub.name, None)
     if kind != "remove" and value is not None:
         parts[sub.name] = value

@@ -11,7 +11,7 @@ from controlplane.accounts.models.directory import DirectoryGroup, DirectoryUser
 from controlplane.accounts.models.people import User
 
 from . import filters
-from .documents import parse_id
+from .documents import normalize_group_name, parse_id
 from .errors import InvalidRequest
 from .filters import AttributeComparison, Combination, Expression, ValueFilter
 
@@ -95,12 +95,12 @@ def _text(column: str) -> Condition:
     return condition
 
 
-def _name(column: str) -> Condition:
+def _name(column: str, normalize: Callable[[str], str] = User.normalize_username) -> Condition:
     """Return a condition for texts that are stored in normal form, such as user names."""
     text = _text(column)
 
     def condition(operator: str, value: Any) -> Q | None:
-        return text(operator, User.normalize_username(value) if isinstance(value, str) else value)
+        return text(operator, normalize(value) if isinstance(value, str) else value)
 
     return condition
 
@@ -172,7 +172,7 @@ _USER: Mapping[str, Condition] = {
 _GROUP: Mapping[str, Condition] = {
     "id": _id("pk"),
     "externalid": _exact("external_id"),
-    "displayname": _name("name"),
+    "displayname": _name("name", normalize_group_name),
     "members": _id("members"),
     "members.value": _id("members"),
     "meta.created": _moment("created_at"),

@@ -217,23 +217,25 @@ def _find_account(document: Document) -> User | None:
     several accounts have the address.
     """
     accounts = User.objects.filter(directory=None)
-    found = accounts.filter(username__iexact=document["userName"]).first()
-    known = {_fold_address(each["value"]) for each in document["emails"]}
-    if found is not None and (not (found.email and known) or _fold_address(found.email) in known):
+    named = accounts.filter(username__iexact=document["userName"])
+    name = _fold(document["userName"])
+    found = next((user for user in named if _fold(user.username) == name), None)
+    known = {_fold(each["value"]) for each in document["emails"]}
+    if found is not None and (not (found.email and known) or _fold(found.email) in known):
         return found
     address = documents.choose_email(document)
     if not address:
         return None
     matching = accounts.filter(email__iexact=address)
-    alike = [user for user in matching if _fold_address(user.email) == _fold_address(address)]
+    alike = [user for user in matching if _fold(user.email) == _fold(address)]
     if len(alike) > 1:
         raise NotUnique(f"Several accounts here have the address {address}; an admin must fix it.")
     return alike[0] if alike else None
 
 
-def _fold_address(address: str) -> bytes:
-    # The database also equates letters that are different in addresses, such as `ı` and `i`.
-    return address.encode().lower()
+def _fold(text: str) -> bytes:
+    # The database also equates different letters, such as `ı` and `i`.
+    return text.encode().lower()
 
 
 def _stored(document: Document) -> Document:

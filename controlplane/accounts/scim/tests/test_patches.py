@@ -110,6 +110,16 @@ def test_what_can_not_be_carried_out_is_refused(operation, kind):
     assert refused.value.extra["scimType"] == kind
 
 
+def test_part_of_what_became_a_text_is_refused():
+    name = {"op": "replace", "path": "name", "value": "Kim Park"}
+    part = {"op": "add", "path": "name.givenName", "value": "Kim"}
+
+    with pytest.raises(InvalidRequest) as refused:
+        patch(USERS, KIM, name, part)
+
+    assert refused.value.extra["scimType"] == "invalidValue"
+
+
 @pytest.mark.parametrize("body", [{}, {"Operations": []}, {"Operations": "x"}])
 def test_request_without_operations_is_refused(body):
     with pytest.raises(InvalidRequest):

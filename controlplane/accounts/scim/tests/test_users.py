@@ -118,6 +118,15 @@ def test_account_of_that_name_with_another_address_is_somebody_elses(directory):
     assert (user.username, user.role) == ("kim-2", "viewer")
 
 
+def test_account_whose_name_only_looks_alike_is_somebody_elses(directory):
+    person("admin", "kim")
+
+    user = account(directory.user("k\u0131m"))
+
+    assert user.role == "viewer"
+    assert User.objects.get(username="kim").role == "admin"
+
+
 def test_address_of_several_accounts_finds_none(directory):
     for name in ("kim", "kim2"):
         User.objects.filter(pk=person("viewer", name).pk).update(email="kim@example.com")
