@@ -12,6 +12,7 @@ from controlplane.accounts.models.tokens import Token
 from controlplane.core import durations
 from controlplane.core.actors import Actor
 from controlplane.core.errors import Conflict, InvalidInput
+from controlplane.core.roles import Power
 
 from . import services
 
@@ -33,7 +34,8 @@ def rotate_token(
     team's token belongs to the person who rotates it: they see its text, and what it requests needs
     somebody else's approval. The former token ends after `overlap`, or earlier if it expires.
     Raises :class:`Conflict` if the token has ended or already has a successor, and
-    :class:`InvalidInput` for an invalid overlap, or if its owner's role no longer allows a scope.
+    :class:`InvalidInput` for an invalid overlap, for a longer lifetime unless the actor is an
+    admin, or if its owner's role no longer allows a scope.
     """
     if not timedelta(0) <= overlap <= MAX_OVERLAP:
         raise InvalidInput({"overlap": [f"At most {MAX_OVERLAP.days} days."]})
@@ -41,8 +43,21 @@ def rotate_token(
     if permitted != (token.owner_id, token.team_id):
         raise Conflict(f"{token.name} was just transferred. Nothing changed.")
     _require_current(token, now)
-    if lifetime is None and token.expires_at is not None:
-        lifetime = token.expires_at - token.created_at
+    present = _find_lifetime(token)
+    if lifetime is None:
+        lifetime = present
+    elif (
+        present is not None
+        and lifetime > present
+        and not (actor.type == "system" or actor.has(Power.ADMINISTER))
+    ):
+        raise InvalidInput(
+            {
+                "expires_in": [
+                    f"At most {durations.format_readable(present)}, like the present token."
+                ]
+            }
+        )
     successor = Token(
         name=token.name,
         owner=_find_owner(token, actor),
@@ -98,6 +113,16 @@ def _require_current(token: Token, now: datetime) -> None:
             f"{token.name} was already replaced by sg_{successor.prefix}_…. Rotate that token, or"
             " revoke it first."
         )
+
+
+def _find_lifetime(token: Token) -> timedelta | None:
+    """Return a token's lifetime, None if it has no end.
+
+    Rotations have shortened that of a former token, so it is that of its last successor.
+    """
+    while (successor := token.replaced_by.order_by("-pk").first()) is not None:
+        token = successor
+    return token.expires_at - token.created_at if token.expires_at else None
 
 
 def _find_owner(token: Token, actor: Actor) -> User:

@@ -40,7 +40,8 @@ def create(owner=None, **more):
 
 
 def rotate(token, overlap=DAY, **more):
-    return rotation.rotate_token(token=token, overlap=overlap, actor=ACTOR, now=db_now(), **more)
+    arguments = {"actor": ACTOR, "now": db_now(), **more}
+    return rotation.rotate_token(token=token, overlap=overlap, **arguments)
 
 
 @pytest.fixture
@@ -144,7 +145,22 @@ def test_rotated_token_is_not_rotated_again_until_its_successor_is_revoked():
 
     services.revoke_token(token=successor, actor=ACTOR, now=db_now())
 
-    assert rotate(token)[0].replaces == token
+    again, _ = rotate(token)
+    assert again.replaces == token
+    assert again.expires_at - again.created_at == 90 * DAY
+
+
+def test_only_an_admin_gives_the_successor_a_longer_life():
+    kim = person("operator", "kim")
+    token, _ = create(kim)
+    ada = person("admin", "ada").as_actor()
+
+    with pytest.raises(InvalidInput, match="At most 90 d"):
+        rotate(token, lifetime=91 * DAY, actor=kim.as_actor())
+    shorter, _ = rotate(token, lifetime=DAY, actor=kim.as_actor())
+    longer, _ = rotate(shorter, lifetime=91 * DAY, actor=ada)
+
+    assert longer.expires_at - longer.created_at == 91 * DAY
 
 
 @pytest.mark.django_db(transaction=True)
