@@ -113,6 +113,29 @@ def test_change_whose_session_ends_before_its_commit_is_made_once_more():
     assert changes("switch.engaged") == 1
 
 
+def test_change_whose_session_ends_after_its_commit_is_not_repeated():
+    kim = signed_in(person("operator", "kim"))
+
+    with terminated_at_commit(is_after=True) as ended:
+        response = kim.engage("segment:finance", headers={"Idempotency-Key": "once"})
+
+    assert len(ended) == 1
+    assert response.status_code == 200, response.content
+    assert changes("switch.engaged") == 1
+
+
+def test_second_termination_before_the_commit_is_told_and_changes_nothing():
+    kim = signed_in(person("operator", "kim"))
+
+    with terminated_at_commit(2) as ended:
+        response = kim.engage("segment:finance", headers={"Idempotency-Key": "once"})
+
+    assert len(ended) == 2
+    assert response.status_code == 503
+    assert "Nothing changed; try again." in response.json()["detail"]
+    assert changes("switch.engaged") == 0
+
+
 def test_second_termination_is_told_and_changes_nothing():
     with terminated_at(LOCKS, 2) as ended, pytest.raises(SessionEnded):
         engage("segment:finance", db_now(), by=system_actor("shell:kim"))

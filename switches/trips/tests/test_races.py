@@ -128,7 +128,9 @@ def test_person_stops_everything_while_machines_are_heard():
         return response
 
     def stop_everything():
-        time.sleep(0.5)
+        deadline = time.monotonic() + 30
+        while not Trip.objects.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
         response = operator.engage("global:all")
         ended["engage"] = time.monotonic()
         return response

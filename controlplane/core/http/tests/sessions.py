@@ -59,19 +59,23 @@ def terminated_at(
 
 
 @contextmanager
-def terminated_at_commit() -> Iterator[list[int]]:
-    """Terminate this thread's session before its next commit, as `terminated_at`."""
+def terminated_at_commit(times: int = 1, *, is_after: bool = False) -> Iterator[list[int]]:
+    """Terminate this thread's session before its next commits, or after them; see above."""
     ended: list[int] = []
     commit = DatabaseWrapper._commit  # type: ignore[attr-defined]
 
     def terminate(wrapper: DatabaseWrapper) -> None:
-        if not ended:
+        is_ended = len(ended) < times
+        if is_ended and not is_after:
             ended.append(_terminate())
         commit(wrapper)
+        if is_ended and is_after:
+            ended.append(_terminate())
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(DatabaseWrapper, "_commit", terminate)
         yield ended
+    connection.close()
 
 
 def _terminate() -> int:
