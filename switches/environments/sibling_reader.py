@@ -67,10 +67,9 @@ class SiblingReader:
         with self._lock:
             age, running = time.monotonic() - self._refreshed, self._running
             if age >= REFRESH_SECONDS and self._readings and running is None:
-                self._running = running = threading.Thread(
-                    target=self._refresh, name="read siblings", daemon=True
-                )
+                running = threading.Thread(target=self._refresh, name="read siblings", daemon=True)
                 running.start()
+                self._running = running
         if running is not None and age >= OUTDATED_SECONDS:
             running.join(MAX_WAIT_SECONDS)
         return list(self._readings.values())
