@@ -138,6 +138,7 @@ def edit_request(*, approval_id: int, reason: str, actor: Actor, now: datetime) 
         old = _lock_request(approval_id)
         if not _is_requester(old, actor):
             raise Forbidden("Only the requester can edit a request. Deny it with a reason instead.")
+        authority.require_in_limits(actor, kinds.get_resource(old))
         if old.kind == Approval.Kind.BREAK_GLASS_REVIEW:
             raise Conflict("The reason of a break-glass can't be edited.")
         _require_pending(old, now)

@@ -2,6 +2,8 @@
 
 import pytest
 
+from controlplane.accounts.tokens import services as tokens
+from controlplane.core.actors import system_actor
 from controlplane.core.approvals import services
 from controlplane.core.approvals.models import Approval
 from controlplane.core.approvals.risk import RiskFacts
@@ -80,6 +82,27 @@ def test_owner_edits_what_their_token_asked():
     approval_id = program.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
 
     assert signed_in(owner).patch(f"/approvals/{approval_id}/", {"reason": NEW}).status_code == 200
+
+
+def test_token_edits_no_request_beyond_its_limits():
+    owner = person("operator", "kim")
+    asked = signed_in(owner)
+    asked.engage("global:all")
+    approval_id = asked.post(f"{GLOBAL}/release", RELEASE).json()["approval"]["id"]
+    _, text = tokens.create_token(
+        name="ci",
+        owner=owner,
+        scopes=["switches:write"],
+        patterns=["experiment:*"],
+        actor=system_actor("test"),
+        now=db_now(),
+    )
+
+    refused = Api(x_api_key=text).patch(f"/approvals/{approval_id}/", {"reason": NEW})
+
+    assert refused.status_code == 403
+    assert "limited to experiment:*" in refused.json()["detail"]
+    assert Approval.objects.get().state == "pending"
 
 
 def test_edit_that_says_the_same_is_the_same_request(kim, waiting):
