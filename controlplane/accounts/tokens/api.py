@@ -114,7 +114,8 @@ class RotateBody(EmptyBody):
     )
     expires_in = Text(
         required=False,
-        help_text="Lifetime of the successor, such as `90d`; that of the present token if absent.",
+        help_text="Lifetime of the successor, such as `90d`; that of the present token if absent. "
+        "Only admins choose a longer one.",
     )
 
 
