@@ -39,13 +39,13 @@ BEHIND = timedelta(seconds=0.25)
 
 
 def counted() -> list[tuple[str, str, datetime, datetime, int, int]]:
-    rows = EventCount.objects.order_by("ended_at", "instance", "slo")
+    rows = EventCount.objects.order_by("ended_at", "instance", "slo", "began_at")
     return list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total"))
 
 
 def reported() -> list[tuple[str, str, datetime, datetime, int, int]]:
     """Return the counts that wait to be added to the minutes of SLOs."""
-    rows = ReportedEvents.objects.order_by("ended_at", "instance", "slo")
+    rows = ReportedEvents.objects.order_by("ended_at", "instance", "slo", "began_at")
     return list(rows.values_list("slo", "instance", "began_at", "ended_at", "good", "total"))
 
 
