@@ -143,10 +143,11 @@ def _read_grants(action: Action, resource: str, period: Period) -> Iterator[tupl
         if change.after.get("kind") != "grant":
             continue
         asked = AuditEntry.objects.filter(action=ASKED, target=resource, at__lte=change.at)
-        for name, after in asked.order_by("-id").values_list("actor_name", "after"):
+        for after in asked.order_by("-id").values_list("after", flat=True):
             request = orjson.loads(after)
             if request["approval"] == change.after["approval"]:
                 if request.get("action") == action:
                     start, end = max(change.at, period.start), change.at + GRANT_LIFETIME
-                    yield name, Period(start, min(end, period.end))
+                    # A token of the person may have asked last, by an edit of the reason.
+                    yield request["person"], Period(start, min(end, period.end))
                 break

@@ -249,7 +249,7 @@ def test_tokens_could_what_their_scope_allows(company, scope, actions):
     assert found == actions
 
 
-def grant_to_sam(*actions):
+def grant_to_sam(*actions, **asked_by):
     sam, rita = (people.User.objects.get(username=name).as_actor() for name in ("sam", "rita"))
     for action in actions:
         asked = approvals.request_approval(
@@ -258,7 +258,7 @@ def grant_to_sam(*actions):
             summary="Let sam do it for an hour",
             diff={"action": action.value, "resource": FINANCE, "person": "sam"},
             reason="vendor says it is mended, queue empty",
-            actor=sam,
+            actor=replace(sam, **asked_by),
             now=NOON,
         )
         with transaction.atomic():
@@ -277,6 +277,16 @@ def test_a_granted_permission_counts_for_an_hour(company):
         Period(NOON, NOON + timedelta(hours=1))
     ]
     assert ("sam", "granted on request, for an hour") not in holders(resource="segment:other")
+
+
+def test_a_granted_permission_is_the_persons_although_a_token_edited_the_request(company):
+    sam = people.User.objects.get(username="sam")
+    scopes = frozenset({"switches:write"})
+    token, _ = tokens.create_token(name="ci", owner=sam, scopes=scopes, actor=SHELL, now=NOON)
+
+    grant_to_sam(Action.RELEASE, type="token", name="ci", token_id=token.pk, scopes=scopes)
+
+    assert ("sam", "granted on request, for an hour") in holders()
 
 
 @pytest.mark.parametrize("change", [{"is_active": False}, {"role": "viewer"}])
