@@ -12,7 +12,6 @@ from django.db import transaction
 from controlplane.core import canonical
 from controlplane.core.actors import Actor, system_actor
 from controlplane.core.audit import services as audit
-from controlplane.core.audit.models import AuditEntry
 from controlplane.core.authority import read_teams
 from controlplane.core.canonical import timestamp
 from controlplane.core.errors import Conflict, NotFound
@@ -226,7 +225,7 @@ def _weeks_to_make(now: datetime) -> list[Week]:
             "week", "sent_at"
         )
     )
-    began_at = AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
+    began_at = audit.find_beginning()
     if began_at is None:
         return []
     failed = Job.objects.filter(kind=KIND, subject=get_subject(last)).order_by("-id").first()

@@ -12,6 +12,7 @@ import orjson
 from django.db.models import QuerySet
 
 from controlplane.core.actions import Action
+from controlplane.core.audit import services as audit
 from controlplane.core.audit.models import AuditEntry
 from controlplane.core.authority import AccessHistory, PastHolder, PastRule, Period
 
@@ -57,7 +58,7 @@ def read_history(action: Action, resource: str, period: Period) -> AccessHistory
     See :func:`controlplane.core.authority.read_history`.
     """
     state, spans = PastState(action, resource), Spans()
-    first = AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
+    first = audit.find_beginning()
     begin = min(max(first or period.end, period.start), period.end)  # Nothing is known before.
     for change in _read_before(begin):
         state.apply(change)

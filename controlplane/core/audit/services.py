@@ -133,6 +133,11 @@ def read_entries(entries: QuerySet[AuditEntry], text: str = "") -> Iterator[dict
         last_id = page[-1].pk if len(page) == READ_AT_ONCE else end
 
 
+def find_beginning() -> datetime | None:
+    """Return the time of the trail's first entry, None for an empty trail."""
+    return AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
+
+
 def list_actions() -> list[str]:
     return [action for (action,) in fetch_all(_ACTIONS)]
 

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from controlplane.core.audit.models import AuditEntry
+from controlplane.core.audit import services as audit
 from controlplane.core.page_registry import REPORT_SECTIONS, IsOwned, ReportSection
 from switches.report.compose import get_zone
 from switches.report.renderer import format_time
@@ -13,7 +13,7 @@ def records_section(
     start: datetime, end: datetime, _now: datetime, _is_owned: IsOwned = None
 ) -> ReportSection | None:
     """Say when the audit trail begins; None if it is older than the week."""
-    begins_at = AuditEntry.objects.order_by("id").values_list("at", flat=True).first()
+    begins_at = audit.find_beginning()
     if begins_at is None or begins_at <= start:
         return None
     headline, unknown = "Recorded only in part", "the time before"
